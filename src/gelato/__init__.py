@@ -1,0 +1,3 @@
+"""Link prediction without graph neural networks."""
+
+__version__ = "0.1.0"
