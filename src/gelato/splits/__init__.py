@@ -1,0 +1,22 @@
+"""Splits of a graph's edges into training, validation and test parts.
+
+Every number that the package reports stands on one of these. A split therefore
+checks itself for leakage whenever one is made or loaded, and its fingerprint says
+whether two results were measured on the same one. Nothing here samples negatives:
+the candidates of a part are all pairs that were not known before it.
+"""
+
+from gelato.splits.edge_split import EdgeSplit
+from gelato.splits.given import split_given
+from gelato.splits.pairs import PARTS, Part
+from gelato.splits.shares import split_by_time, split_edges, split_many
+
+__all__ = [
+    "PARTS",
+    "EdgeSplit",
+    "Part",
+    "split_by_time",
+    "split_edges",
+    "split_given",
+    "split_many",
+]
