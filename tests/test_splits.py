@@ -65,7 +65,7 @@ def test_permutation_is_that_of_torch_anywhere(m: int, seed: int) -> None:
 
 
 def test_permutation_leaves_global_generators_alone() -> None:
-    numpy_state = np.random.get_state  # noqa: NPY002 - the global one is the point
+    numpy_state = np.random.get_state
     before = numpy_state()[1].copy(), torch.get_rng_state()
     split_edges(ring(50), seed=3)
     assert np.array_equal(numpy_state()[1], before[0])
