@@ -1,1 +1,36 @@
-"""To be written."""
+"""Rank pairs exactly: scorers, candidate rules, counts, metrics, best links."""
+
+from gelato.ranking.best import ScoredPairs, best_candidates, best_per_node
+from gelato.ranking.candidates import (
+    AllPairs,
+    Candidates,
+    ListedPairs,
+    all_pairs,
+    between,
+    listed,
+    within_hops,
+)
+from gelato.ranking.counts import RankCounts, rank_counts
+from gelato.ranking.evaluate import Evaluation, evaluate
+from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer, score_pairs
+
+__all__ = [
+    "AllPairs",
+    "Candidates",
+    "ClosedForm",
+    "Evaluation",
+    "ListedPairs",
+    "RankCounts",
+    "RowScorer",
+    "ScoredPairs",
+    "WalkScorer",
+    "all_pairs",
+    "best_candidates",
+    "best_per_node",
+    "between",
+    "evaluate",
+    "listed",
+    "rank_counts",
+    "score_pairs",
+    "within_hops",
+]

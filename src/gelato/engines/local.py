@@ -1,0 +1,75 @@
+"""Blocks of rows on the threads of this process.
+
+Kernels release the GIL, so plain threads keep every core busy and share the graph
+without copying it. Results come back in the order of the blocks, whatever the
+number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from gelato.errors import UsageError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Enough blocks in flight to keep threads busy, few enough to bound memory.
+_AHEAD_PER_THREAD = 2
+
+
+def default_threads() -> int:
+    """Return ``GELATO_THREADS`` if it is set, else the cores this process may use."""
+    text = os.environ.get("GELATO_THREADS", "").strip()
+    if not text:
+        try:
+            return len(os.sched_getaffinity(0))
+        except AttributeError:  # not every operating system can tell
+            return os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(
+            f"GELATO_THREADS is {text!r}, which is not a positive number.",
+            hint="Set it to the number of threads to use, for example 4.",
+        )
+    return int(text)
+
+
+def map_ordered(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    threads: int | None = None,
+) -> Iterator[Result]:
+    """Yield ``function(item)`` in the order of the items, computed on threads.
+
+    Parameters
+    ----------
+    function : callable
+        Called once per item, from several threads at the same time.
+    items : iterable
+        Consumed lazily: only a few items are in flight.
+    threads : int, optional
+        Number of threads; :func:`default_threads` if not given.
+    """
+    workers = default_threads() if threads is None else threads
+    if workers < 1:
+        raise UsageError(f"threads is {workers}, but must be at least 1.")
+    if workers == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) >= workers * _AHEAD_PER_THREAD:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()

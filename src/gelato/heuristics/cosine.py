@@ -1,0 +1,124 @@
+"""Cosine similarity of attributes, as a scorer of rows.
+
+Sparse non-negative attributes are scored through the attributes that two nodes
+share, so the cost follows the shared attributes; anything else is scored by
+blocks of a dense product. Binary attributes give whole-number dot products, so
+that equal cosines tie exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gelato.engines import single_blas_thread
+from gelato.errors import InputError
+from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels import attributes as kernels
+from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
+
+# Above this share of filled cells a dense product is faster than shared attributes.
+_DENSE_ABOVE = 0.15
+
+
+def cosine(graph: Graph) -> RowScorer:
+    """Score a pair by the cosine of its attributes; 0 where a row is all zero."""
+    if graph.attributes is None:
+        raise InputError(
+            "Cosine similarity (cos) needs node attributes, and the graph has none.",
+            hint="Give a table of attributes, or use a topological heuristic.",
+        )
+    matrix = sp.csr_array(graph.attributes, dtype=np.float64)
+    squares = np.asarray((matrix * matrix).sum(axis=1)).ravel()
+    filled = matrix.nnz / max(1, matrix.shape[0] * matrix.shape[1])
+    if filled <= _DENSE_ABOVE and not np.any(matrix.data < 0):
+        return SharedAttributeScorer(matrix, sp.csr_array(matrix.T), squares)
+    return DenseCosineScorer(_exact_type(matrix.toarray(), squares), squares)
+
+
+def _exact_type(values: FloatArray, squares: FloatArray) -> Any:
+    """Use single precision where every dot product is a whole number it can hold."""
+    whole = bool(np.all(values == np.rint(values)))
+    largest = float(squares.max(initial=0.0))
+    return values.astype(np.float32) if whole and largest < 2**24 else values
+
+
+@dataclass(frozen=True, eq=False)
+class SharedAttributeScorer:
+    """Cosine through shared attributes; pairs that share none score 0."""
+
+    attributes: sp.csr_array
+    transposed: sp.csr_array
+    squares: FloatArray
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.attributes.shape[0])
+
+    @property
+    def far(self) -> ClosedForm:
+        """The score of pairs that share no attribute."""
+        return ClosedForm.zero(self.num_nodes)
+
+    def near_bounds(self) -> IntArray:
+        """Return a bound on the number of nodes that share an attribute."""
+        sharers = np.diff(self.transposed.indptr).astype(np.float64)
+        pattern = self.attributes.astype(bool).astype(np.float64)
+        bounds: IntArray = np.minimum(pattern @ sharers, self.num_nodes).astype(
+            np.int64
+        )
+        return bounds
+
+    def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
+        """Return the nodes that share an attribute with each row."""
+        capacity = int(self.near_bounds()[rows].sum())
+        indptr = np.empty(len(rows) + 1, dtype=np.int64)
+        columns = np.empty(capacity, dtype=np.int32)
+        scores = np.empty(capacity)
+        x, xt = self.attributes, self.transposed
+        kernels.shared_attribute_rows(
+            rows,
+            (x.indptr, x.indices, x.data),
+            (xt.indptr, xt.indices, xt.data),
+            self.squares,
+            upper,
+            indptr,
+            columns,
+            scores,
+        )
+        return NearBlock(rows, indptr, columns[: indptr[-1]], scores[: indptr[-1]])
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        rows = np.asarray(rows, dtype=np.int64)
+        block = self.near_rows(rows, upper=False)
+        scores = np.zeros((len(rows), self.num_nodes))
+        at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
+        scores[at, block.columns] = block.scores
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCosineScorer:
+    """Cosine by blocks of a dense product."""
+
+    values: Any
+    squares: FloatArray
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.squares)
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        with single_blas_thread():
+            dots = self.values[rows] @ self.values.T
+        norms = np.sqrt(self.squares[rows, None] * self.squares[None, :])
+        scores = np.zeros(dots.shape)
+        np.divide(dots, norms, out=scores, where=norms > 0)
+        return scores

@@ -1,0 +1,107 @@
+"""Heuristics that count walks: cn, aa, ra, pa and autocovariance.
+
+Each function turns a graph into a scorer. Weighted graphs are welcome: a common
+neighbour counts with the product of its two weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from gelato.errors import InputError, UsageError
+from gelato.graph import FloatArray, Graph
+from gelato.ranking.scorers import ClosedForm, WalkScorer
+
+SelfLoops = Literal["isolated", "all"]
+
+
+def common_neighbours(graph: Graph) -> WalkScorer:
+    """Score a pair by its common neighbours (the weight of its two-step walks)."""
+    graph.require_undirected("Common neighbours (cn)")
+    return _two_steps(graph, np.ones(graph.num_nodes))
+
+
+def adamic_adar(graph: Graph) -> WalkScorer:
+    """Score a pair by its common neighbours, each divided by ln(degree).
+
+    A neighbour of degree 1 or less counts 0. On a weighted graph the divisor is
+    ``ln(1 + degree)``, so that degrees below e are harmless.
+    """
+    graph.require_undirected("Adamic-Adar (aa)")
+    degrees = graph.degrees
+    if graph.is_weighted:
+        divisor = np.log1p(degrees)
+    else:
+        divisor = np.log(np.maximum(degrees, 1.0))
+    return _two_steps(graph, _inverse(divisor))
+
+
+def resource_allocation(graph: Graph) -> WalkScorer:
+    """Score a pair by its common neighbours, each divided by its degree."""
+    graph.require_undirected("Resource allocation (ra)")
+    return _two_steps(graph, _inverse(graph.degrees))
+
+
+def preferential_attachment(graph: Graph) -> WalkScorer:
+    """Score a pair by the product of its degrees (out- and in-degree if directed)."""
+    incoming = np.asarray(graph.adjacency.sum(axis=0), dtype=np.float64).ravel()
+    far = ClosedForm(1.0, graph.degrees, incoming)
+    return WalkScorer(graph.adjacency, np.ones(graph.num_nodes), 0, 1.0, far)
+
+
+def autocovariance(
+    graph: Graph, *, t: int = 3, self_loops: SelfLoops = "isolated"
+) -> WalkScorer:
+    """Score a pair by autocovariance: walks of length t against chance.
+
+    ``R = D/vol (D^-1 A)^t - d d^T / vol^2``. A directed graph walks along its edges:
+    out-degrees divide, and ``d_out d_in^T / vol^2`` is subtracted.
+
+    Parameters
+    ----------
+    graph : Graph
+        The known edges.
+    t : int
+        Length of a walk, at least 0.
+    self_loops : {"isolated", "all"}
+        Where to add loops of weight 1: on nodes without (out-)edges, or on all.
+    """
+    if t < 0 or int(t) != t:
+        raise UsageError(f"The walk length t is {t}, but must be 0 or more.")
+    adjacency = with_self_loops(graph.adjacency, self_loops)
+    outgoing = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    incoming = np.asarray(adjacency.sum(axis=0), dtype=np.float64).ravel()
+    volume = float(outgoing.sum())
+    if volume == 0:
+        raise InputError("The graph has no nodes, so there is nothing to score.")
+    far = ClosedForm(-1.0 / volume**2, outgoing, incoming)
+    return WalkScorer(adjacency, _inverse(outgoing), int(t), 1.0 / volume, far)
+
+
+def with_self_loops(adjacency: sp.csr_array, self_loops: SelfLoops) -> sp.csr_array:
+    """Return an adjacency matrix with loops of weight 1 added by rule."""
+    if self_loops not in ("isolated", "all"):
+        raise UsageError(
+            f"self_loops is {self_loops!r}, which is not a rule.",
+            hint='Use "isolated" (nodes without edges) or "all".',
+        )
+    sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    loops = np.ones(len(sums)) if self_loops == "all" else (sums == 0).astype(float)
+    if not loops.any():
+        return adjacency
+    looped: Any = sp.csr_array(adjacency + sp.diags_array(loops, format="csr"))
+    looped.eliminate_zeros()
+    looped.sort_indices()
+    return looped
+
+
+def _two_steps(graph: Graph, factor: FloatArray) -> WalkScorer:
+    far = ClosedForm.zero(graph.num_nodes)
+    return WalkScorer(graph.adjacency, factor, 2, 1.0, far)
+
+
+def _inverse(values: FloatArray) -> FloatArray:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)

@@ -1,0 +1,237 @@
+"""Evaluate a ranking: every held-out edge against every non-edge.
+
+``protocol="sampled"`` gives the biased numbers that the field reports, from as
+many random negatives as positives, for contrast and always labelled as such.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gelato.errors import InputError, UsageError
+from gelato.graph import Graph, IntArray
+from gelato.ranking import candidates as rules
+from gelato.ranking import metrics
+from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
+from gelato.ranking.counts import Progress, RankCounts, counts_of_scores, rank_counts
+from gelato.ranking.scorers import as_scorer, score_pairs
+from gelato.splits import EdgeSplit
+
+Protocol = Literal["all", "sampled"]
+Part = Literal["valid", "test"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Ranking quality of one model on one split; all numbers follow from counts.
+
+    Parameters
+    ----------
+    counts : RankCounts
+        Two counts per positive.
+    protocol : {"all", "sampled"}
+        Whether every negative was ranked, or a balanced sample of them (biased).
+    part : {"valid", "test"}
+        Which held-out edges were the positives.
+    split : str
+        Fingerprint of the split.
+    seconds : float
+        Time taken.
+    """
+
+    counts: RankCounts
+    protocol: Protocol
+    part: Part
+    split: str
+    seconds: float
+
+    @property
+    def ap(self) -> float:
+        """Average precision."""
+        return metrics.average_precision(self.counts)
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve."""
+        return metrics.area_under_roc(self.counts)
+
+    @property
+    def mrr(self) -> float:
+        """Mean reciprocal rank."""
+        return metrics.mean_reciprocal_rank(self.counts)
+
+    @property
+    def tied_share(self) -> float:
+        """Share of positives that tie with a negative."""
+        return metrics.tied_share(self.counts)
+
+    @property
+    def random_ap(self) -> float:
+        """Average precision of a random order."""
+        return metrics.random_precision(self.counts)
+
+    @property
+    def biased(self) -> bool:
+        """Whether negatives were downsampled, which inflates every number."""
+        return self.protocol == "sampled"
+
+    def precision_at(self, ratio: float) -> float:
+        """Precision at ``k = ceil(ratio * positives)`` (paper prec@100% is 1.0)."""
+        return metrics.precision_at_ratio(self.counts, ratio)
+
+    def hits_at(self, k: int) -> float:
+        """Share of positives that score above the k-th best negative."""
+        return metrics.hits_at(self.counts, k)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain data, for JSON."""
+        ratios, ks = metrics.PRECISION_RATIOS, metrics.HITS_KS
+        return {
+            "protocol": self.protocol,
+            "biased": self.biased,
+            "part": self.part,
+            "split": self.split,
+            "positives": self.counts.num_positives,
+            "negatives": self.counts.num_negatives,
+            "near_pairs": self.counts.near_pairs,
+            "ap": self.ap,
+            "auc": self.auc,
+            "mrr": self.mrr,
+            "random_ap": self.random_ap,
+            "tied_share": self.tied_share,
+            "precision_at": {f"{r:.0%}": self.precision_at(r) for r in ratios},
+            "hits_at": {str(k): self.hits_at(k) for k in ks},
+            "seconds": self.seconds,
+        }
+
+    def __repr__(self) -> str:
+        label = "BIASED, sampled negatives" if self.biased else "all pairs"
+        return (
+            f"Evaluation({label}: AP {self.ap:.2%}, AUC {self.auc:.2%}, "
+            f"prec@100% {self.precision_at(1.0):.2%}, "
+            f"{self.counts.num_positives:,} positives among "
+            f"{self.counts.num_positives + self.counts.num_negatives:,} candidates)"
+        )
+
+
+def evaluate(
+    model: Any,
+    split: EdgeSplit,
+    *,
+    part: Part = "test",
+    protocol: Protocol = "all",
+    candidates: Candidates | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Rank the held-out edges of a split among all candidate pairs.
+
+    Parameters
+    ----------
+    model : model, scorer, callable or matrix
+        What scores pairs; a model uses the training edges of the split.
+    split : EdgeSplit
+        Training, validation and test edges.
+    part : {"test", "valid"}
+        Whose edges are the positives.
+    protocol : {"all", "sampled"}
+        ``"sampled"`` ranks against as many random negatives as positives: the biased
+        numbers of the field, for contrast.
+    candidates : Candidates, optional
+        A rule that restricts what is ranked; positives outside it are an error.
+    seed : int
+        Draws the negatives of ``protocol="sampled"``.
+    threads : int, optional
+        Number of threads; does not change the result.
+    progress : callable, optional
+        Called with (rows done, rows in all).
+
+    Examples
+    --------
+    >>> import gelato
+    >>> split = gelato.split_edges(gelato.load_dataset("citeseer"))
+    >>> round(100 * gelato.evaluate(gelato.make("aa"), split).ap, 2)
+    1.24
+    """
+    started = time.perf_counter()
+    if part not in ("valid", "test") or protocol not in ("all", "sampled"):
+        raise UsageError(
+            f"Unknown part {part!r} or protocol {protocol!r}.",
+            hint='Parts are "valid" and "test"; protocols "all" and "sampled".',
+        )
+    scorer = as_scorer(model, split.train_graph)
+    rule = test_candidates(split, part) if candidates is None else candidates
+    positives = check_positives(split, part, rule)
+    if protocol == "sampled":
+        negatives = sample_negatives(rule, positives, seed=seed)
+        both = np.concatenate([positives, negatives])
+        scores = score_pairs(scorer, both, rule.num_nodes)
+        counts = counts_of_scores(scores[: len(positives)], scores[len(positives) :])
+    else:
+        counts = rank_counts(
+            scorer, positives, rule, threads=threads, progress=progress
+        )
+    seconds = time.perf_counter() - started
+    return Evaluation(counts, protocol, part, split.fingerprint, seconds)
+
+
+def test_candidates(split: EdgeSplit, part: Part) -> AllPairs:
+    """Return all pairs that the protocol ranks for a part of a split."""
+    return rules.all_pairs(split.graph, split.known(part))
+
+
+def check_positives(split: EdgeSplit, part: Part, rule: Candidates) -> IntArray:
+    """Return the positives of a part, or say why they cannot be ranked."""
+    positives = split.positives(part)
+    if not len(positives):
+        raise InputError(
+            f"The {part} part of the split has no edges: there is nothing to rank.",
+            hint=f"Hold out a larger share: split_edges(graph, {part}=...).",
+        )
+    outside = ~rule.contains(positives)
+    if np.any(outside):
+        u, v = positives[int(np.argmax(outside))]
+        raise InputError(
+            f"{np.count_nonzero(outside):,} of {len(positives):,} {part} edges are not "
+            f"candidates, for example {_named(split.graph, u, v)}.",
+            hint="Widen the candidate rule, or split only edges that it admits.",
+        )
+    if rule.count == len(positives):
+        raise InputError(
+            f"All {rule.count:,} candidates are {part} edges: there are no negatives.",
+            hint="Ranking needs pairs that are not links; is the graph complete?",
+        )
+    return positives
+
+
+def sample_negatives(rule: Candidates, positives: IntArray, *, seed: int) -> IntArray:
+    """Draw as many distinct negatives as positives, uniformly, by seed."""
+    rng = np.random.default_rng(seed)
+    wanted = min(len(positives), rule.count - len(positives))
+    if isinstance(rule, ListedPairs):
+        keep = ~ListedPairs(rule.num_nodes, rule.directed, positives).contains(
+            rule.pairs
+        )
+        pool = rule.pairs[keep]
+        return pool[np.sort(rng.choice(len(pool), wanted, replace=False))]
+    n = rule.num_nodes
+    taken = set((positives[:, 0] * n + positives[:, 1]).tolist())
+    found: list[int] = []
+    while len(found) < wanted:
+        drawn = rng.integers(0, n, size=(4 * wanted + 16, 2))
+        pairs = drawn if rule.directed else np.sort(drawn, axis=1)
+        for key in (pairs[:, 0] * n + pairs[:, 1])[rule.contains(pairs)].tolist():
+            if key not in taken and len(found) < wanted:
+                taken.add(key)
+                found.append(key)
+    keys = np.array(found, dtype=np.int64)
+    return np.stack([keys // n, keys % n], axis=1)
+
+
+def _named(graph: Graph, u: int, v: int) -> str:
+    return f"({graph.node_ids[u]}, {graph.node_ids[v]})"

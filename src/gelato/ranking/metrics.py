@@ -1,0 +1,115 @@
+"""Ranking quality from two counts per positive, exact, ties included.
+
+The tie rule differs by metric, as the paper's protocol has it: average precision
+groups equal scores (scikit-learn's definition), precision at k is the expectation
+under a random order of equals, hits at k is strict, AUC counts a tie one half,
+and a reciprocal rank uses ``1 + above + tied / 2``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gelato.errors import InputError, UsageError
+from gelato.graph import FloatArray
+from gelato.ranking.counts import RankCounts
+
+PRECISION_RATIOS = tuple(step / 10 for step in range(1, 11))
+HITS_KS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
+
+
+def average_precision(counts: RankCounts) -> float:
+    """Area under the precision-recall curve as scikit-learn defines it."""
+    precision, _ = _precision_recall(counts)
+    return float(np.sum(precision * counts.positives) / _positives(counts))
+
+
+def area_under_roc(counts: RankCounts) -> float:
+    """Probability that a positive outscores a negative, a tie counting one half."""
+    if counts.num_negatives == 0:
+        raise InputError(
+            "There are no negatives: every candidate is a positive.",
+            hint="A ranking needs at least one pair that is not a link.",
+        )
+    below = counts.num_negatives - counts.above - counts.tied
+    wins = np.sum((below + 0.5 * counts.tied) * counts.positives)
+    return float(wins / (_positives(counts) * counts.num_negatives))
+
+
+def precision_at(counts: RankCounts, k: int) -> float:
+    """Return the expected share of positives among the k best candidates.
+
+    Where k exceeds the number of candidates, missing places count as misses.
+    """
+    if k < 1:
+        raise UsageError(f"precision at k needs k of at least 1, not {k}.")
+    positives_above = np.cumsum(counts.positives) - counts.positives
+    before = counts.above + positives_above
+    group = counts.tied + counts.positives
+    share = np.clip((k - before) / group, 0.0, 1.0)
+    return float(np.sum(share * counts.positives) / k)
+
+
+def precision_at_ratio(counts: RankCounts, ratio: float) -> float:
+    """Precision at ``k = ceil(ratio * positives)``."""
+    if not ratio > 0:
+        raise UsageError(f"A precision ratio must be positive, not {ratio}.")
+    # 0.1 * 30 is 3.0000000000000004: a hair above a whole number is that number.
+    return precision_at(counts, math.ceil(ratio * _positives(counts) - 1e-9))
+
+
+def hits_at(counts: RankCounts, k: int) -> float:
+    """Share of positives that score strictly above the k-th best negative.
+
+    With fewer than k negatives there is no such negative, and every positive hits.
+    """
+    if k < 1:
+        raise UsageError(f"hits at k needs k of at least 1, not {k}.")
+    hit = counts.above + counts.tied < k
+    return float(np.sum(counts.positives[hit]) / _positives(counts))
+
+
+def mean_reciprocal_rank(counts: RankCounts) -> float:
+    """Mean over positives of the inverse rank among all negatives."""
+    rank = 1.0 + counts.above + counts.tied / 2.0
+    return float(np.sum(counts.positives / rank) / _positives(counts))
+
+
+def tied_share(counts: RankCounts) -> float:
+    """Share of positives that tie with at least one negative."""
+    tied = np.sum(counts.positives[counts.tied > 0])
+    return float(tied / _positives(counts))
+
+
+def random_precision(counts: RankCounts) -> float:
+    """Average precision to expect of a random order: the share of positives."""
+    return _positives(counts) / (_positives(counts) + counts.num_negatives)
+
+
+def precision_recall_curve(counts: RankCounts) -> tuple[FloatArray, FloatArray]:
+    """Return precision and recall at every distinct positive score, best first."""
+    return _precision_recall(counts)
+
+
+def roc_curve(counts: RankCounts) -> tuple[FloatArray, FloatArray]:
+    """Return false and true positive rates at every distinct positive score."""
+    false_rate = (counts.above + counts.tied) / max(counts.num_negatives, 1)
+    true_rate = np.cumsum(counts.positives) / _positives(counts)
+    return false_rate, true_rate
+
+
+def _precision_recall(counts: RankCounts) -> tuple[FloatArray, FloatArray]:
+    found = np.cumsum(counts.positives)
+    precision = found / (found + counts.above + counts.tied)
+    return precision, found / _positives(counts)
+
+
+def _positives(counts: RankCounts) -> int:
+    if counts.num_positives == 0:
+        raise InputError(
+            "There are no positives to rank.",
+            hint="The held-out part is empty: hold out a larger share of the edges.",
+        )
+    return counts.num_positives

@@ -1,0 +1,312 @@
+"""Anything that can score rows of pairs, behind one small interface.
+
+A scorer answers "give me the scores of these rows", either as dense rows or as
+the columns that have a score of their own plus a closed form for all the rest,
+so that the cost follows the graph and not n^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+
+from gelato.errors import InputError, UsageError
+from gelato.graph import FloatArray, IntArray
+from gelato.kernels import walks
+
+# A block's scores stay within a few tens of megabytes.
+_BLOCK_CELLS = 2_000_000
+_BLOCK_ROWS = 512
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The score of a pair that no walk joins: ``scale * (left[u] * right[v])``.
+
+    ``left`` and ``right`` are non-negative, one value per node.
+    """
+
+    scale: float
+    left: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def zero(cls, num_nodes: int) -> ClosedForm:
+        """Return the closed form that is 0 everywhere."""
+        nothing = np.zeros(num_nodes)
+        return cls(0.0, nothing, nothing)
+
+    def at(self, u: Any, v: Any) -> FloatArray:
+        """Return the closed-form score of pairs."""
+        product: FloatArray = self.scale * (self.left[u] * self.right[v])
+        return product
+
+    @property
+    def upper_bound(self) -> float:
+        """A value that no closed-form score exceeds."""
+        if self.scale <= 0 or not len(self.left):
+            return 0.0
+        return self.scale * float(self.left.max() * self.right.max())
+
+
+@dataclass(frozen=True)
+class DenseBlock:
+    """Scores of whole rows: ``scores[i, v]`` belongs to ``(rows[i], v)``."""
+
+    rows: IntArray
+    scores: FloatArray
+
+
+@dataclass(frozen=True)
+class NearBlock:
+    """Scores of the near columns of rows, as CSR (columns in no order)."""
+
+    rows: IntArray
+    indptr: IntArray
+    columns: Any
+    scores: FloatArray
+
+
+@runtime_checkable
+class RowScorer(Protocol):
+    """Scores rows of pairs. ``gelato.evaluate`` and ``predict`` take any of these."""
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        ...
+
+
+class NearScorer(Protocol):
+    """A row scorer that lists near pairs and has a closed form for far ones."""
+
+    num_nodes: int
+    far: ClosedForm
+
+    def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
+        """Return the near columns of rows (only columns above the row if ``upper``)."""
+        ...
+
+    def near_bounds(self) -> IntArray:
+        """Return a bound on the number of near columns of every row."""
+        ...
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        ...
+
+
+def has_near_pairs(scorer: RowScorer) -> bool:
+    """Whether a scorer can tell near pairs from far ones."""
+    return hasattr(scorer, "near_rows") and hasattr(scorer, "far")
+
+
+@dataclass(frozen=True, eq=False)
+class WalkScorer:
+    """``multiplier * A (F A)^(steps-1)`` at near pairs, plus a closed form.
+
+    Parameters
+    ----------
+    adjacency : CSR float64
+        A, with sorted indices and positive values (loops allowed).
+    factor : (n,) float64
+        Diagonal of F.
+    steps : int
+        Edges per walk; 0 means that no pair is near.
+    multiplier : float
+        Factor on the weight of the walks.
+    far : ClosedForm
+        Added to near pairs too, and the whole score of far ones.
+    """
+
+    adjacency: sp.csr_array
+    factor: FloatArray
+    steps: int
+    multiplier: float
+    far: ClosedForm
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.adjacency.shape[0])
+
+    def near_bounds(self) -> IntArray:
+        """Return a bound on the number of near columns of every row."""
+        if self.steps == 0:
+            return np.zeros(self.num_nodes, dtype=np.int64)
+        bounds: IntArray = walks.reach_bounds(
+            self.adjacency.indptr, self.adjacency.indices, self.steps
+        )
+        return bounds
+
+    def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
+        """Return the near columns of rows and their scores."""
+        if self.steps == 0:
+            nothing = np.zeros(len(rows) + 1, dtype=np.int64)
+            return NearBlock(rows, nothing, np.empty(0, np.int32), np.empty(0))
+        matrix = self.adjacency
+        capacity = int(self._capacity(rows))
+        indptr = np.empty(len(rows) + 1, dtype=np.int64)
+        columns = np.empty(capacity, dtype=np.int32)
+        scores = np.empty(capacity)
+        graph = (matrix.indptr, matrix.indices, matrix.data, self.factor)
+        walks.near_rows(rows, *graph, self.steps, upper, indptr, columns, scores)
+        columns, scores = columns[: indptr[-1]], scores[: indptr[-1]]
+        walks.finish_scores(
+            rows,
+            indptr,
+            columns,
+            scores,
+            self.multiplier,
+            self.far.scale,
+            self.far.left,
+            self.far.right,
+        )
+        return NearBlock(rows, indptr, columns, scores)
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        rows = np.asarray(rows, dtype=np.int64)
+        block = self.near_rows(rows, upper=False)
+        scores = self.far.at(rows[:, None], np.arange(self.num_nodes)[None, :])
+        at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
+        scores[at, block.columns] = block.scores
+        return scores
+
+    def _capacity(self, rows: IntArray) -> int:
+        bounds = self.__dict__.get("_bounds")
+        if bounds is None:
+            bounds = self.near_bounds()
+            object.__setattr__(self, "_bounds", bounds)
+        return int(bounds[rows].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixScorer:
+    """Scores read from a matrix that the user brings (dense or sparse)."""
+
+    matrix: Any
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.matrix.shape[0])
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        part = self.matrix[rows]
+        dense = part.toarray() if sp.issparse(part) else part
+        return np.asarray(dense, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CallableScorer:
+    """Scores computed by the user's function ``rows -> (len(rows), n)``."""
+
+    function: Callable[[IntArray], Any]
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        return np.asarray(self.function(rows), dtype=np.float64)
+
+
+def as_scorer(source: Any, graph: Any) -> RowScorer:
+    """Return the scorer behind a model, a scorer, a callable or a score matrix.
+
+    Parameters
+    ----------
+    source : object
+        Something with ``scorer(graph)`` (a model), with ``score_rows(rows)``, a
+        callable on rows, or an n x n matrix.
+    graph : Graph
+        The known edges that a model may use.
+    """
+    if hasattr(source, "scorer"):
+        scorer: RowScorer = source.scorer(graph)
+        return scorer
+    if hasattr(source, "score_rows"):
+        found: RowScorer = source
+        return found
+    if callable(source):
+        return CallableScorer(source)
+    matrix = source if sp.issparse(source) else np.asarray(source)
+    n = graph.num_nodes
+    if getattr(matrix, "ndim", 0) != 2 or matrix.shape != (n, n):
+        raise UsageError(
+            f"Cannot score pairs with {type(source).__name__} of shape "
+            f"{getattr(matrix, 'shape', ())}; the graph has {n} nodes.",
+            hint="Give a model, an object with score_rows(rows), a callable or an "
+            "n x n matrix.",
+        )
+    return MatrixScorer(sp.csr_array(matrix) if sp.issparse(matrix) else matrix)
+
+
+def checked_rows(scorer: RowScorer, rows: IntArray, num_nodes: int) -> FloatArray:
+    """Score rows densely and refuse a wrong shape or a NaN, naming the place."""
+    scores = np.ascontiguousarray(scorer.score_rows(rows), dtype=np.float64)
+    if scores.shape != (len(rows), num_nodes):
+        raise InputError(
+            f"score_rows returned shape {scores.shape} for {len(rows)} rows; expected "
+            f"{(len(rows), num_nodes)}.",
+            hint="Return one score for every node, for every row asked for.",
+        )
+    if np.isnan(scores).any():
+        i, v = np.argwhere(np.isnan(scores))[0]
+        raise InputError(
+            f"The score of the pair ({rows[i]}, {v}) is not a number.",
+            hint="Every pair needs a score that can be compared.",
+        )
+    return scores
+
+
+def row_blocks(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
+    """Cut rows into consecutive blocks of bounded size.
+
+    The cut depends on the rows and their cost alone, never on the threads.
+    """
+    start, total = 0, 0
+    for end in range(len(rows)):
+        total += int(cost[end])
+        if total > _BLOCK_CELLS or end - start >= _BLOCK_ROWS:
+            if end > start:
+                yield rows[start:end]
+            start, total = end, int(cost[end])
+    if len(rows) > start:
+        yield rows[start:]
+
+
+def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArray:
+    """Score given pairs by the same path that scores whole rows.
+
+    Ranking compares these scores with those of row blocks, so they must agree to the
+    last bit; scoring rows and picking entries guarantees it.
+    """
+    scores = np.empty(len(pairs))
+    order = np.argsort(pairs[:, 0], kind="stable")
+    rows, counts = np.unique(pairs[:, 0], return_counts=True)
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    near = has_near_pairs(scorer)
+    cost = scorer.near_bounds()[rows] if near else np.full(len(rows), num_nodes)  # type: ignore[attr-defined]
+    done = 0
+    for block in row_blocks(rows, cost):
+        span = order[ends[done] : ends[done + len(block)]]
+        within = np.repeat(np.arange(len(block)), counts[done : done + len(block)])
+        columns = pairs[span, 1]
+        if near:
+            scores[span] = _pick_near(scorer, block, within, columns)
+        else:
+            scores[span] = checked_rows(scorer, block, num_nodes)[within, columns]
+        done += len(block)
+    return scores
+
+
+def _pick_near(
+    scorer: Any, rows: IntArray, within: IntArray, columns: IntArray
+) -> FloatArray:
+    block = scorer.near_rows(rows, upper=False)
+    picked: FloatArray = scorer.far.at(rows[within], columns)
+    walks.pick_near(block.indptr, block.columns, block.scores, within, columns, picked)
+    return picked
