@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,13 +96,7 @@ class Graph:
         >>> Graph.from_indices(3, [(1, 0), (0, 1), (2, 2)]).notes
         ('dropped 1 self-loop', 'merged 1 repeated edge')
         """
-        pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= num_nodes):
-            raise InputError(
-                f"An edge names node {pairs.max()}, but the graph has {num_nodes} "
-                f"nodes, numbered 0 to {num_nodes - 1}.",
-                hint="Give num_nodes as large as the largest index plus one.",
-            )
+        pairs = _as_pairs(edges, num_nodes)
         merged = _canonical(
             pairs, _floats(weights), _floats(times), directed=directed, n=num_nodes
         )
@@ -112,7 +107,7 @@ class Graph:
             attributes=_as_attributes(attributes),
             ids=as_id_array(ids) if ids is not None else None,
             directed=directed,
-            labels=None if labels is None else np.asarray(labels, dtype=np.int64),
+            labels=None if labels is None else _integers(labels, "Labels").ravel(),
             times=merged.times,
             attribute_names=None if attribute_names is None else tuple(attribute_names),
             notes=(*notes, *merged.notes),
@@ -244,11 +239,18 @@ class Graph:
     def _index(self) -> dict[Hashable, int]:
         return {node: i for i, node in enumerate(self.node_ids.tolist())}
 
+    def find(self, node: Hashable) -> int | None:
+        """Return the index of a node id, or None if there is no such node."""
+        try:
+            return self._index.get(node)
+        except TypeError:  # not hashable, so not an id
+            return None
+
     def index_of(self, node: Hashable) -> int:
         """Return the index of a node id, or raise naming the nearest ids."""
-        found = self._index.get(node)
+        found = self.find(node)
         if found is None:
-            raise InputError(_unknown_node(node, self._index))
+            raise InputError(unknown_node(node, self))
         return found
 
     def indices_of(self, nodes: Sequence[Hashable] | npt.NDArray[Any]) -> IntArray:
@@ -316,14 +318,24 @@ def as_id_array(ids: Sequence[Hashable] | npt.NDArray[Any]) -> npt.NDArray[Any]:
         return ids
     listed = list(ids)
     kinds = {type(node) for node in listed}
-    if kinds <= {int} or kinds <= {str}:
-        try:
-            return np.array(listed) if listed else np.empty(0, dtype=object)
-        except OverflowError:
-            pass  # integers beyond 64 bits stay Python objects
+    if kinds == {int} and all(-(2**63) <= node < 2**63 for node in listed):
+        return np.array(listed, dtype=np.int64)
+    if kinds == {str} and not any(_unfit_for_numpy(node) for node in listed):
+        return np.array(listed)
+    # Filled one by one: numpy would take a list of tuples for a second dimension.
     array = np.empty(len(listed), dtype=object)
-    array[:] = listed
+    for position, node in enumerate(listed):
+        array[position] = node
     return array
+
+
+def _unfit_for_numpy(node: Hashable) -> bool:
+    """Tell whether numpy's fixed-width text would lose or bloat an id.
+
+    Trailing NULs are cut off, and the longest id sets the width of all.
+    """
+    text = str(node)
+    return len(text) > 64 or text.endswith("\0")
 
 
 def pair_keys(pairs: IntArray, num_nodes: int) -> IntArray:
@@ -335,7 +347,9 @@ def find_pairs(sorted_pairs: IntArray, wanted: IntArray, num_nodes: int) -> IntA
     """Return the position of each wanted pair among sorted pairs, -1 if absent."""
     keys, query = pair_keys(sorted_pairs, num_nodes), pair_keys(wanted, num_nodes)
     position = np.searchsorted(keys, query)
-    inside = position < len(keys)
+    # The key of a pair outside 0..n-1 can equal that of another pair.
+    known = np.all((wanted >= 0) & (wanted < num_nodes), axis=1)
+    inside = known & (position < len(keys))
     found = np.zeros(len(query), dtype=bool)
     found[inside] = keys[position[inside]] == query[inside]
     return np.where(found, position, -1).astype(np.int64)
@@ -385,7 +399,8 @@ def _canonical(
     summed = "" if weights is None else ", weights added"
     _note(notes, repeated, "merged {} repeated edge{}" + summed)
     if weights is not None:
-        weights = np.bincount(inverse, weights=weights[keep], minlength=len(first))
+        added = np.bincount(inverse, weights=weights[keep], minlength=len(first))
+        weights = np.asarray(added, dtype=np.float64)
     if times is not None:
         earliest = np.full(len(first), np.inf)
         np.minimum.at(earliest, inverse, times[keep])
@@ -398,8 +413,49 @@ def _note(notes: list[str], count: int | np.integer[Any], text: str) -> None:
         notes.append(text.format(f"{int(count):,}", "" if count == 1 else "s"))
 
 
+def _as_pairs(edges: npt.ArrayLike, num_nodes: int) -> IntArray:
+    pairs = _integers(edges, "Edges given as node indices")
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InputError(
+            f"Edges must have the shape (m, 2), not {pairs.shape}.",
+            hint="Turn a (2, m) edge index with .T.",
+        )
+    low, high = int(pairs.min()), int(pairs.max())
+    if low < 0 or high >= num_nodes:
+        raise InputError(
+            f"An edge names node {low if low < 0 else high}, but the graph has "
+            f"{num_nodes} nodes, numbered 0 to {num_nodes - 1}.",
+            hint="Give num_nodes as large as the largest index plus one.",
+        )
+    return pairs
+
+
+def _integers(values: npt.ArrayLike, what: str) -> IntArray:
+    """Return an int64 array, refusing what the conversion would change."""
+    try:
+        given = np.asarray(values)
+        with np.errstate(invalid="ignore"):
+            whole = given.astype(np.int64)
+        same = bool(np.all(whole == given))
+    except (ValueError, TypeError, OverflowError):
+        same = False
+    if not same:
+        raise InputError(
+            f"{what} must be whole numbers.",
+            hint="Ids of other types go through Graph.from_edges.",
+        )
+    return whole
+
+
 def _floats(values: npt.ArrayLike | None) -> FloatArray | None:
-    return None if values is None else np.asarray(values, dtype=np.float64).ravel()
+    if values is None:
+        return None
+    try:
+        return np.asarray(values, dtype=np.float64).ravel()
+    except (ValueError, TypeError) as error:
+        raise InputError(f"Weights and times must be numbers: {error}.") from error
 
 
 def _check_values(values: FloatArray | None, count: int, what: str) -> None:
@@ -418,6 +474,18 @@ def _check_values(values: FloatArray | None, count: int, what: str) -> None:
 def _as_attributes(attributes: Any) -> Attributes | None:
     if attributes is None:
         return None
+    try:
+        # A double beyond float32 becomes infinite, which the check below reports.
+        with np.errstate(over="ignore"):
+            return _float32_attributes(attributes)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"The attributes are not a matrix of numbers: {error}.",
+            hint="Give tables with text columns to Graph.from_edges.",
+        ) from error
+
+
+def _float32_attributes(attributes: Any) -> Attributes:
     if sp.issparse(attributes):
         matrix = sp.csr_array(attributes, dtype=np.float32)
         matrix.sum_duplicates()
@@ -462,11 +530,7 @@ def _check_node_data(graph: Graph) -> None:
                 "The attributes contain missing or infinite values.",
                 hint="Fill them in, for example with 0 or the column's mean.",
             )
-    if graph.ids is not None:
-        if len(graph.ids) != n:
-            raise InputError(f"There are {len(graph.ids)} ids for {n} nodes.")
-        if len(set(graph.ids.tolist())) != n:
-            raise InputError("Node ids must be unique.")
+    _check_ids(graph.ids, n)
     if graph.labels is not None and len(graph.labels) != n:
         raise InputError(f"There are {len(graph.labels)} labels for {n} nodes.")
     names = graph.attribute_names
@@ -477,9 +541,24 @@ def _check_node_data(graph: Graph) -> None:
         )
 
 
-def _unknown_node(node: Hashable, index: dict[Hashable, int]) -> str:
+def _check_ids(ids: npt.NDArray[Any] | None, n: int) -> None:
+    if ids is None:
+        return
+    if ids.shape != (n,):
+        raise InputError(f"There are {len(ids)} ids for {n} nodes.")
+    try:
+        distinct = len(set(ids.tolist()))
+    except TypeError as error:
+        raise InputError(f"Node ids must be hashable: {error}.") from error
+    if distinct != n:
+        raise InputError("Node ids must be unique.")
+
+
+def unknown_node(node: Hashable, graph: Graph) -> str:
+    """Return the message for an id that no node has, naming the nearest ids."""
     import difflib
 
+    index = graph.node_ids.tolist()
     text = str(node)
     same = [known for known in index if str(known).strip() == text.strip()]
     if same:
@@ -487,6 +566,8 @@ def _unknown_node(node: Hashable, index: dict[Hashable, int]) -> str:
             f"There is no node {node!r}, but there is {same[0]!r}: they differ in type "
             "or white space."
         )
-    near = difflib.get_close_matches(text, [str(known) for known in index], n=3)
+    # Comparing with millions of ids would take minutes: near ones have a near length.
+    alike = (str(known) for known in index if abs(len(str(known)) - len(text)) <= 2)
+    near = difflib.get_close_matches(text, list(islice(alike, 20_000)), n=3)
     suggestion = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"There is no node {node!r} in the graph.{suggestion}"

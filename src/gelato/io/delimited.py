@@ -1,0 +1,201 @@
+"""Rows of cells from delimited text, each row with its exact line number.
+
+Plain files (no quotes, no blank lines, every row complete) go through polars. All
+others, and every file in which polars stumbles, go through Python's ``csv`` module,
+which knows the line of each record. Both give the same cells.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gelato.errors import InputError
+from gelato.io.formulas import unguarded
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Preferred delimiter by suffix; the rest are tried in this order. A space only counts
+# in files whose suffix does not promise another delimiter.
+_BY_SUFFIX = {".csv": ",", ".tsv": "\t"}
+_DELIMITERS = "\t,;|"
+_COMMENT = re.compile(r"[#%]+([ \t]|$)")
+_SAMPLE = 50
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """All rows of a delimited file as text, the header (if any) still among them."""
+
+    frame: pl.DataFrame
+    lines: Sequence[int]
+    delimiter: str
+    notes: tuple[str, ...]
+
+
+def parse_delimited(
+    text: str, name: str, suffix: str, delimiter: str | None = None
+) -> Delimited:
+    """Split text into rows and cells; an empty cell is null.
+
+    Parameters
+    ----------
+    text : str
+        The whole file.
+    name : str
+        What to call the file in messages.
+    suffix : str
+        ``.csv``, ``.tsv`` or other; it says which delimiter to expect.
+    delimiter : str, optional
+        One character; a space means any run of blanks. ``None`` detects it.
+    """
+    text = text.replace("\r\n", "\n")
+    text, skipped = _without_comments(text)
+    notes = [f"{name}: skipped {skipped} comment lines at the top"] if skipped else []
+    if not text.strip():
+        raise InputError(f"{name} has no rows.", hint="Write or export the file again.")
+    if delimiter is None:
+        delimiter = detect_delimiter(text, suffix)
+        if delimiter != _BY_SUFFIX.get(suffix, delimiter):
+            notes.append(f"{name}: cells are separated by {delimiter!r}")
+    if delimiter == " " and '"' not in text:
+        text, delimiter = _collapse_blanks(text), "\t"
+    frame = _parse_plain(text, delimiter)
+    lines: Sequence[int]
+    if frame is None:
+        frame, lines = _parse_carefully(text, delimiter, name, skipped)
+    else:
+        lines = range(skipped + 1, skipped + 1 + frame.height)
+    return Delimited(unguarded(frame), lines, delimiter, tuple(notes))
+
+
+def detect_delimiter(text: str, suffix: str) -> str:
+    """Return the delimiter that splits the first lines into equal numbers of cells."""
+    expected = _BY_SUFFIX.get(suffix)
+    candidates = expected + _DELIMITERS if expected else _DELIMITERS + " "
+    head = text.split("\n", _SAMPLE + 1)[: _SAMPLE + 1]
+    # The last line may be one half of a quoted cell: leave it out where possible.
+    sample = "\n".join(head[:-1] if len(head) > 1 else head)
+    for delimiter in candidates:
+        widths = _widths(sample, delimiter)
+        if len(widths) == 1 and max(widths) > 1:
+            return delimiter
+    first = next((line for line in head if line.strip()), "")
+    # Uneven rows are told later, by line; here the first row decides.
+    return next((d for d in candidates if d in first.strip()), expected or ",")
+
+
+def _widths(sample: str, delimiter: str) -> set[int]:
+    if delimiter == " ":
+        return {len(line.split()) for line in sample.split("\n") if line.strip()}
+    rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    try:
+        return {len(row) for row in rows if row}
+    except csv.Error:
+        return set()
+
+
+def _without_comments(text: str) -> tuple[str, int]:
+    """Drop the lines at the top that start with '# ' or '% ', as SNAP and KONECT do."""
+    skipped = start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        if not _COMMENT.match(text[start : end if end >= 0 else len(text)]):
+            break
+        skipped += 1
+        start = len(text) if end < 0 else end + 1
+    return text[start:], skipped
+
+
+def _collapse_blanks(text: str) -> str:
+    return re.sub(r"[ \t]*\n[ \t]*", "\n", re.sub(r"[ \t]+", "\t", text.strip(" \t")))
+
+
+def _parse_plain(text: str, delimiter: str) -> pl.DataFrame | None:
+    """Parse with polars, or return None where its answer might not be exact."""
+    body = text.removesuffix("\n")
+    if '"' in body or "\r" in body or "\n\n" in body or body[:1] == "\n":
+        return None
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(
+            body.encode("utf-8"),
+            has_header=False,
+            separator=delimiter,
+            quote_char=None,
+            infer_schema=False,
+        )
+    except (pl.exceptions.PolarsError, ValueError, TypeError):
+        return None
+    # Too many cells raise, too few become null: the delimiters tell whether any miss.
+    rows = body.count("\n") + 1
+    complete = body.count(delimiter) == rows * (frame.width - 1)
+    if not complete or frame.height != rows:
+        return None
+    # In a single column a line of blanks looks like a cell.
+    blank = frame.width == 1 and frame.to_series().str.strip_chars().eq("").any()
+    return None if blank else frame
+
+
+def _parse_carefully(
+    text: str, delimiter: str, name: str, skipped: int
+) -> tuple[pl.DataFrame, list[int]]:
+    """Parse with Python's csv module, which tells the line of every record."""
+    import polars as pl
+
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    for line, row in _records(text, delimiter, name, skipped):
+        if rows and len(row) != len(rows[0]):
+            raise InputError(
+                f"{name}, line {line}: {_cells(len(row))}, but line {lines[0]} has "
+                f"{len(rows[0])}.",
+                hint="Give every row the same number of cells, or check the delimiter.",
+            )
+        rows.append(row)
+        lines.append(line)
+    columns = [
+        pl.Series(f"column_{k}", [cell or None for cell in column], dtype=pl.String)
+        for k, column in enumerate(zip(*rows, strict=True), start=1)
+    ]
+    return pl.DataFrame(columns), lines
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"
+
+
+def _records(
+    text: str, delimiter: str, name: str, skipped: int
+) -> Iterator[tuple[int, list[str]]]:
+    try:
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=delimiter, strict=True
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{delimiter!r} cannot be a delimiter: {error}.",
+            hint="Give one character, for example ';'.",
+        ) from None
+    start = skipped + 1
+    for _ in itertools.count():
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"{name}, line {start}: {error}.",
+                hint="Look for a quotation mark that is not closed or not doubled.",
+            ) from None
+        # A line of blanks holds no cell; a row of empty cells has its delimiters.
+        if row and not (len(row) == 1 and not row[0].strip()):
+            yield start, row
+        start = skipped + reader.line_num + 1

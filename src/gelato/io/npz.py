@@ -1,0 +1,234 @@
+"""Graphs as npz files: one compressed file, numbers only, every array checked.
+
+Required: ``edge_index`` (2, m) and ``num_nodes``. Optional: ``attr_data``,
+``attr_indices``, ``attr_indptr``, ``attr_shape`` (CSR, float32), ``labels``; and,
+beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``, ``attribute_names``
+and ``attr_dense`` (whether the attributes were an array).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gelato.errors import InputError, OutputError
+from gelato.graph import Graph
+from gelato.io.atomic import write_bytes_atomic
+from gelato.io.files import read_bytes
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+_CSR = ("attr_data", "attr_indices", "attr_indptr", "attr_shape")
+
+
+def read_npz(path: str | os.PathLike[str]) -> Graph:
+    """Read a graph from an npz file.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, lacks an array, or an array is not what it should be.
+    """
+    file = Path(path)
+    arrays = _load(file)
+    for name in ("edge_index", "num_nodes"):
+        if name not in arrays:
+            raise _wrong(file, f"there is no array {name!r}")
+    num_nodes = _scalar(arrays, "num_nodes", file)
+    edges = _integers(arrays, "edge_index", file)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise _wrong(file, f"edge_index has shape {edges.shape}, not (2, m)")
+    flag = _scalar(arrays, "directed", file) if "directed" in arrays else 0
+    try:
+        return Graph.from_indices(
+            num_nodes,
+            edges.T,
+            weights=_per_row(arrays, "weights", edges.shape[1], file),
+            times=_per_row(arrays, "times", edges.shape[1], file),
+            attributes=_attributes(arrays, num_nodes, file),
+            ids=_ids(arrays, num_nodes, file),
+            directed=bool(flag),
+            labels=_labels(arrays, num_nodes, file),
+            attribute_names=_names(arrays, file),
+        )
+    except InputError as error:
+        if str(file) in error.problem:
+            raise
+        raise InputError(f"{file}: {error.problem}", hint=error.hint) from error
+
+
+def _load(path: Path) -> Arrays:
+    data = read_bytes(path)
+    if data[:2] != b"PK":
+        raise _wrong(path, "it is not an npz file")
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except Exception as error:  # zip, zlib and numpy each fail in their own ways
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _wrong(path, f"it is damaged ({reason})") from error
+
+
+def _wrong(path: Path, problem: str) -> InputError:
+    return InputError(
+        f"{path} cannot be read as a graph: {problem}.",
+        hint="Copy it again, or write it with gelato.io.write_npz.",
+    )
+
+
+def _integers(arrays: Arrays, name: str, path: Path) -> np.ndarray[Any, Any]:
+    array = arrays[name]
+    if array.dtype.kind not in "iu":
+        raise _wrong(path, f"{name} holds {array.dtype}, not integers")
+    if array.size and array.dtype.kind == "u" and int(array.max()) >= 2**63:
+        raise _wrong(path, f"{name} holds {array.max()}, which is too large")
+    return array.astype(np.int64)
+
+
+def _scalar(arrays: Arrays, name: str, path: Path) -> int:
+    array = arrays[name]
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise _wrong(path, f"{name} is not one whole number")
+    value = int(array.ravel()[0])
+    # An edge is numbered u * n + v in 64 bits, so n must stay below 2**31.
+    if not 0 <= value < 2**31:
+        raise _wrong(path, f"{name} is {value}")
+    return value
+
+
+def _per_row(
+    arrays: Arrays, name: str, count: int, path: Path
+) -> np.ndarray[Any, Any] | None:
+    array = arrays.get(name)
+    if array is None:
+        return None
+    if array.shape != (count,) or array.dtype.kind not in "iuf":
+        raise _wrong(path, f"{name} must hold {count} numbers, not {array.shape}")
+    return array
+
+
+def _attributes(arrays: Arrays, num_nodes: int, path: Path) -> Any:
+    present = [name for name in _CSR if name in arrays]
+    if not present:
+        return None
+    if len(present) < len(_CSR):
+        lacking = ", ".join(name for name in _CSR if name not in arrays)
+        raise _wrong(path, f"there is no {lacking}")
+    values = arrays["attr_data"]
+    indices, indptr, shape = (_integers(arrays, name, path) for name in _CSR[1:])
+    if shape.shape != (2,) or shape[0] != num_nodes or not 0 <= shape[1] < 2**31:
+        raise _wrong(path, f"attr_shape is {shape.tolist()} for {num_nodes} nodes")
+    _check_csr(values, indices, indptr, shape, path)
+    stored = (values.astype(np.float32), indices, indptr)
+    matrix = sp.csr_array(stored, shape=tuple(shape.tolist()))
+    if "attr_dense" in arrays and _scalar(arrays, "attr_dense", path):
+        return matrix.toarray()
+    return matrix
+
+
+def _check_csr(
+    values: np.ndarray[Any, Any],
+    indices: np.ndarray[Any, Any],
+    indptr: np.ndarray[Any, Any],
+    shape: np.ndarray[Any, Any],
+    path: Path,
+) -> None:
+    if values.ndim != 1 or values.dtype.kind not in "iufb":
+        raise _wrong(path, "attr_data is not a list of numbers")
+    if not np.all(np.isfinite(values)):
+        raise _wrong(path, "attr_data holds missing or infinite numbers")
+    if indices.shape != values.shape:
+        raise _wrong(path, "attr_indices and attr_data differ in length")
+    if indptr.shape != (shape[0] + 1,) or indptr[0] != 0 or indptr[-1] != len(values):
+        raise _wrong(path, "attr_indptr does not fit attr_data")
+    if np.any(np.diff(indptr) < 0):
+        raise _wrong(path, "attr_indptr decreases")
+    if len(indices) and (indices.min() < 0 or indices.max() >= shape[1]):
+        raise _wrong(path, f"attr_indices leave 0..{shape[1] - 1}")
+
+
+def _labels(arrays: Arrays, num_nodes: int, path: Path) -> np.ndarray[Any, Any] | None:
+    if "labels" not in arrays:
+        return None
+    labels = _integers(arrays, "labels", path)
+    if labels.shape != (num_nodes,):
+        raise _wrong(path, f"labels has shape {labels.shape} for {num_nodes} nodes")
+    return labels
+
+
+def _ids(arrays: Arrays, num_nodes: int, path: Path) -> np.ndarray[Any, Any] | None:
+    ids = arrays.get("ids")
+    if ids is None:
+        return None
+    if ids.shape != (num_nodes,) or ids.dtype.kind not in "iuU":
+        raise _wrong(path, f"ids must be {num_nodes} integers or texts")
+    return ids
+
+
+def _names(arrays: Arrays, path: Path) -> list[str] | None:
+    names = arrays.get("attribute_names")
+    if names is None:
+        return None
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise _wrong(path, "attribute_names is not a list of texts")
+    return [str(name) for name in names.tolist()]
+
+
+def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
+    """Write a graph to an npz file that :func:`read_npz` gives back unchanged.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written, or the ids are neither integers nor text.
+    """
+    arrays: Arrays = {
+        "edge_index": graph.edges.T,
+        "num_nodes": np.asarray(graph.num_nodes),
+        "directed": np.asarray(graph.directed),
+    }
+    optional = {"weights": graph.weights, "times": graph.times, "labels": graph.labels}
+    arrays |= {name: value for name, value in optional.items() if value is not None}
+    if graph.attributes is not None:
+        matrix = sp.csr_array(graph.attributes)
+        arrays["attr_data"] = matrix.data
+        arrays["attr_indices"], arrays["attr_indptr"] = matrix.indices, matrix.indptr
+        arrays["attr_shape"] = np.asarray(matrix.shape, dtype=np.int64)
+        arrays["attr_dense"] = np.asarray(not sp.issparse(graph.attributes))
+    if graph.attribute_names is not None:
+        arrays["attribute_names"] = _texts(list(graph.attribute_names), path)
+    if graph.ids is not None:
+        arrays["ids"] = _stored_ids(graph.ids, path)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return write_bytes_atomic(path, buffer.getvalue())
+
+
+def _stored_ids(
+    ids: np.ndarray[Any, Any], path: str | os.PathLike[str]
+) -> np.ndarray[Any, Any]:
+    if ids.dtype.kind in "iu":
+        return ids
+    listed = ids.tolist()
+    if any(type(node) is not str for node in listed):
+        raise OutputError(
+            f"{path} cannot be written: an npz file keeps ids that are integers or "
+            "text, and this graph has others.",
+            hint="Rename the nodes, or use gelato.io.write_graph with .parquet.",
+        )
+    return _texts(listed, path)
+
+
+def _texts(texts: list[str], path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
+    if any(text.endswith("\0") for text in texts):
+        raise OutputError(
+            f"{path} cannot be written: a name ends in a zero character.",
+            hint="Rename it.",
+        )
+    return np.array(texts, dtype=str)
