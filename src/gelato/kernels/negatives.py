@@ -168,7 +168,7 @@ class HashDealer:
         self._bounds = balanced_chunks(np.arange(n, 0, -1).astype(np.float64))
         item = np.dtype(structure.column_dtype).itemsize
         self.stores_epochs = self.num_negatives * item <= byte_budget
-        self._columns: npt.NDArray[np.uint16] | npt.NDArray[np.int32] | None = None
+        self._columns: npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | None = None
         self._begin: IntArray | None = None
         self._epoch = -1
         self._keys = np.empty(0, np.uint64)

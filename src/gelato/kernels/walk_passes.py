@@ -28,9 +28,9 @@ def score_pairs(
     entries of R. Two lists, because a step has two: pairs that stay (edges and
     diagonal) and pairs that change (negatives); a row's walk then serves both.
     """
-    dtype = matrix.weights.dtype
+    dtype = matrix.values.dtype
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
-    squares = np.zeros((2, len(matrix.degrees)))
+    squares = np.zeros((2, matrix.num_nodes))
     bounds = _row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
     arrays = matrix.arrays
@@ -47,6 +47,7 @@ def score_pairs(
 def pull_gradients(
     matrix: StepMatrix,
     lists: tuple[PairLists, PairLists],
+    scores: tuple[Floats, Floats],
     gradients: tuple[Floats, Floats],
     num_edges: int,
     *,
@@ -59,46 +60,35 @@ def pull_gradients(
     ----------
     matrix, lists, t, threads
         As given to :func:`score_pairs`.
+    scores : pair of arrays
+        What :func:`score_pairs` returned.
     gradients : pair of arrays
         Gradient with respect to R at the pairs of each list.
     num_edges : int
         Number of edges M, masked ones included (their gradient is 0).
     """
-    dtype, n = matrix.weights.dtype, len(matrix.degrees)
-    by_slot = np.zeros((NUM_CHUNKS, len(matrix.weights)), dtype)
-    by_degree = np.zeros((NUM_CHUNKS, n))
-    dot = np.zeros((NUM_CHUNKS, n), dtype)
-    products = np.zeros(NUM_CHUNKS)
+    by_slot = np.zeros((NUM_CHUNKS, len(matrix.values)), matrix.values.dtype)
+    by_node = np.zeros((NUM_CHUNKS, matrix.num_nodes))
     bounds = _row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
     arrays = matrix.arrays
 
     def task(chunk: int) -> None:
-        products[chunk] = backward_rows(
+        backward_rows(
             bounds[chunk],
             bounds[chunk + 1],
             arrays,
             t,
             pairs,
+            scores,
             gradients,
             by_slot[chunk],
-            by_degree[chunk],
-            dot[chunk],
+            by_node[chunk],
         )
 
     run_chunks(task, NUM_CHUNKS, threads)
-    volume = matrix.volume
-    through_c = dot.sum(axis=0, dtype=np.float64)
-    through_degree = by_degree.sum(axis=0)
-    if t > 1:  # for t = 1 the walk has taken no step yet: c depends on no degree
-        through_degree -= through_c
-    through_degree += (
-        2.0 * products.sum() / volume**3 - through_c @ matrix.degrees / volume
-    )
     return np.asarray(
-        _fold_slots(
-            matrix.indptr, matrix.slot_edge, by_slot, through_degree, num_edges
-        )
+        _fold_slots(arrays, matrix.slot_edge, by_slot, by_node.sum(axis=0), num_edges)
     )
 
 
@@ -113,16 +103,32 @@ def _row_bounds(
 
 
 @numba.njit(cache=True, nogil=True)
-def _fold_slots(indptr, slot_edge, by_slot, through_degree, num_edges):  # type: ignore[no-untyped-def]
-    """Sum both slots of an edge, and both ends' degrees, over the chunks in order."""
-    gradient = np.zeros(num_edges)
-    for u in range(indptr.shape[0] - 1):
+def _fold_slots(matrix, slot_edge, by_slot, by_node, num_edges):  # type: ignore[no-untyped-def]
+    """Turn gradients of N's slots into gradients of the edges' weights.
+
+    N_kl = A_kl / sqrt(d_k d_l), so a slot passes by / sqrt(d_k d_l) to its weight
+    and -by N / (2 d) to each of its two degrees; ``by_node`` holds 2 d times the
+    gradient of the degrees outside N, half of its sum times -1 / vol is that of vol.
+    An edge then takes what its two slots and its two degrees have.
+    """
+    indptr, indices, values, roots, volume = matrix
+    total = np.zeros(values.shape[0])
+    for chunk in range(by_slot.shape[0]):
+        for s in range(values.shape[0]):
+            total[s] += by_slot[chunk, s]
+    by_degree = by_node.copy()
+    for u in range(roots.shape[0]):
         for s in range(indptr[u], indptr[u + 1]):
-            edge = slot_edge[s]
-            if edge < 0:
-                continue
-            total = 0.0
-            for chunk in range(by_slot.shape[0]):
-                total += by_slot[chunk, s]
-            gradient[edge] += total + through_degree[u]
+            through = total[s] * values[s]
+            by_degree[u] -= through
+            by_degree[indices[s]] -= through
+    by_volume = -0.5 * by_node.sum() / volume
+    for u in range(roots.shape[0]):
+        by_degree[u] = 0.5 * by_degree[u] / (roots[u] * roots[u]) + by_volume
+    gradient = np.zeros(num_edges)
+    for u in range(roots.shape[0]):
+        for s in range(indptr[u], indptr[u + 1]):
+            if slot_edge[s] >= 0:
+                by_weight = total[s] / (roots[u] * roots[indices[s]])
+                gradient[slot_edge[s]] += by_weight + by_degree[u]
     return gradient

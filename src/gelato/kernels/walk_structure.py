@@ -67,31 +67,28 @@ class PairLists:
 class StepMatrix:
     """The weighted matrix A of one step, loops included, in inside labels."""
 
-    indptr: IntArray
-    indices: npt.NDArray[np.int32]
-    weights: Floats
-    reach: Floats  # A E, slot by slot
+    indptr: npt.NDArray[np.uint64]
+    indices: npt.NDArray[Any]
+    values: Floats  # N = D^-1/2 A D^-1/2, slot by slot
     slot_edge: npt.NDArray[np.int32]  # -1: a loop
-    degrees: npt.NDArray[np.float64]
+    roots: npt.NDArray[np.float64]  # square roots of the degrees
     volume: float
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels take."""
-        return (
-            self.indptr,
-            self.indices,
-            self.weights,
-            self.reach,
-            self.degrees,
-            self.volume,
-        )
+        return self.indptr, self.indices, self.values, self.roots, self.volume
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes n."""
+        return len(self.roots)
 
     @cached_property
     def two_hop_cost(self) -> npt.NDArray[np.float64]:
         """Slots visited by a walk of two steps from each node."""
         sizes = np.diff(self.indptr)
-        total = np.concatenate([[0], np.cumsum(sizes[self.indices])])
+        total = np.concatenate([[0], np.cumsum(sizes[self.indices])]).astype(np.int64)
         return np.diff(total[self.indptr]).astype(np.float64)
 
     @cached_property
@@ -147,7 +144,7 @@ class WalkStructure:
 
     def _compressed_rows(
         self,
-    ) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    ) -> tuple[IntArray, npt.NDArray[Any], npt.NDArray[np.int32]]:
         ends = self.inside[self.edges]
         row = np.concatenate([ends[:, 0], ends[:, 1]])
         column = np.concatenate([ends[:, 1], ends[:, 0]])
@@ -155,7 +152,7 @@ class WalkStructure:
         counts = np.bincount(row, minlength=self.num_nodes)
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         edge = order % max(1, len(self.edges))
-        return indptr, column[order].astype(np.int32), edge.astype(np.int32)
+        return indptr, column[order].astype(self.column_dtype), edge.astype(np.int32)
 
     @property
     def num_edges(self) -> int:
@@ -165,7 +162,7 @@ class WalkStructure:
     @property
     def column_dtype(self) -> Any:
         """The smallest type that holds a node."""
-        return np.uint16 if self.num_nodes <= 1 << 16 else np.int32
+        return np.uint16 if self.num_nodes <= 1 << 16 else np.uint32
 
     def step(self, weights: Floats, masked: npt.ArrayLike | None = None) -> StepMatrix:
         """Return the matrix of one step.
@@ -220,13 +217,14 @@ class WalkStructure:
 
 
 @numba.njit(cache=True, nogil=True)
-def _assemble(indptr, indices, slot_edge, edge_weights, hidden, loops_on_all):  # type: ignore[no-untyped-def]
-    """Copy the visible slots, add loops, and compute degrees and A E."""
+def _assemble(indptr, indices, slot_edge, weights, hidden, loops_on_all):  # type: ignore[no-untyped-def]
+    """Copy the visible slots, add loops, and divide by the roots of the degrees."""
     n = indptr.shape[0] - 1
-    new_indptr = np.zeros(n + 1, np.int64)
-    new_indices = np.empty(indices.shape[0] + n, np.int32)
-    weights = np.empty(indices.shape[0] + n, edge_weights.dtype)
-    edge_of = np.empty(indices.shape[0] + n, np.int32)
+    room = indices.shape[0] + n
+    new_indptr = np.zeros(n + 1, np.uint64)
+    new_indices = np.empty(room, indices.dtype)
+    values = np.empty(room, weights.dtype)
+    edge_of = np.empty(room, np.int32)
     degrees = np.zeros(n)
     at = 0
     for u in range(n):
@@ -235,27 +233,27 @@ def _assemble(indptr, indices, slot_edge, edge_weights, hidden, loops_on_all):  
             edge = slot_edge[s]
             if not hidden[edge]:
                 new_indices[at] = indices[s]
-                weights[at] = edge_weights[edge]
+                values[at] = weights[edge]
                 edge_of[at] = edge
-                total += edge_weights[edge]
+                total += weights[edge]
                 at += 1
         if loops_on_all or total == 0.0:
             new_indices[at] = u
-            weights[at] = 1
+            values[at] = 1
             edge_of[at] = -1
             total += 1.0
             at += 1
         degrees[u] = total
         new_indptr[u + 1] = at
-    reach = np.empty(at, edge_weights.dtype)
-    for s in range(at):
-        reach[s] = weights[s] / degrees[new_indices[s]]
+    roots = np.sqrt(degrees)
+    for u in range(n):
+        for s in range(new_indptr[u], new_indptr[u + 1]):
+            values[s] /= roots[u] * roots[new_indices[s]]
     return (
         new_indptr,
         new_indices[:at],
-        weights[:at],
-        reach,
+        values[:at],
         edge_of[:at],
-        degrees,
+        roots,
         degrees.sum(),
     )
