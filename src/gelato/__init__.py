@@ -1,3 +1,73 @@
-"""Link prediction without graph neural networks."""
+"""Link prediction without graph neural networks.
+
+Which links are missing from a graph, and how good is the guess? Every predictor
+here is measured by ranking each true link against every non-link.
+
+Public names load when first used, so that ``import gelato`` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gelato.compare import compare
+    from gelato.datasets import list_datasets, load_dataset
+    from gelato.errors import GelatoError
+    from gelato.graph import Graph
+    from gelato.io import read_graph
+    from gelato.models import make, model_names, register
+    from gelato.ranking import Evaluation, evaluate
+    from gelato.ranking.example import worked_example
+    from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
+
+_PUBLIC = {
+    "EdgeSplit": "gelato.splits",
+    "Evaluation": "gelato.ranking",
+    "GelatoError": "gelato.errors",
+    "Graph": "gelato.graph",
+    "compare": "gelato.compare",
+    "evaluate": "gelato.ranking",
+    "list_datasets": "gelato.datasets",
+    "load_dataset": "gelato.datasets",
+    "make": "gelato.models",
+    "model_names": "gelato.models",
+    "read_graph": "gelato.io",
+    "register": "gelato.models",
+    "split_by_time": "gelato.splits",
+    "split_edges": "gelato.splits",
+    "split_given": "gelato.splits",
+    "worked_example": "gelato.ranking.example",
+}
+
+__all__ = [
+    "EdgeSplit",
+    "Evaluation",
+    "GelatoError",
+    "Graph",
+    "compare",
+    "evaluate",
+    "list_datasets",
+    "load_dataset",
+    "make",
+    "model_names",
+    "read_graph",
+    "register",
+    "split_by_time",
+    "split_edges",
+    "split_given",
+    "worked_example",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'gelato' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

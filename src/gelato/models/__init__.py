@@ -1,1 +1,5 @@
-"""To be written."""
+"""Every predictor, behind one interface and one registry."""
+
+from gelato.models.registry import make, model_names, register, unregister
+
+__all__ = ["make", "model_names", "register", "unregister"]
