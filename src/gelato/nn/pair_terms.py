@@ -1,0 +1,291 @@
+"""How ``W1 a + W2 b`` splits into a part per node and a part per pair.
+
+Three ways for undirected pairs, one for directed ones, all with the same few methods.
+For 0/1 attributes that more than half of the pairs' ends have, it is the *missing*
+ones that are listed: ``|x_u - x_v|`` is the same for x and for 1 - x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from gelato.errors import UsageError
+from gelato.kernels.pair_features import count_meetings, fill_meetings
+from gelato.kernels.parts import run_shares
+from gelato.nn.sparse_rows import Array, SparseRows, index_type
+
+# Above these shares of filled entries, blocked dense products are faster (measured).
+_MOST_FILL = {"binary": 0.6, "values": 0.35}
+_BLOCK_ENTRIES = 1 << 21  # of |x_u - x_v| at a time: 8 MB of float32
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a layer adds up: ``first[u] + second[v] + lists x pair + constant``."""
+
+    first: Array
+    second: Array
+    pair: Array
+    constant: Array
+
+
+class PairTerms(Protocol):
+    """One way to compute the layer; W1 and W2 are given transposed, (r, h)."""
+
+    @property
+    def path(self) -> str:
+        """Name of the way."""
+
+    @property
+    def fill(self) -> float:
+        """Share of the pairs' own term that is not 0."""
+
+    @property
+    def lists(self) -> SparseRows | None:
+        """What each pair adds rows of ``Tables.pair`` for, if anything."""
+
+    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+        """Return the tables whose rows are added up."""
+
+    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+        """Write the pairs' own term to ``out`` unless ``lists`` stand for it."""
+
+    def gradients(
+        self, at_nodes: list[Array], gradient: Array, threads: int | None
+    ) -> tuple[Array, Array]:
+        """Return the gradients of w1 and w2 from those at nodes and at pairs."""
+
+
+class BinaryTerms:
+    """0/1 attributes: lists of what both nodes have, or both lack."""
+
+    path = "binary"
+
+    def __init__(self, nodes: SparseRows, flipped: Array, lists: SparseRows) -> None:
+        self.nodes, self.lists, self.fill = nodes, lists, lists.fill
+        self.flipped = flipped
+        self.sign = np.where(flipped, -1.0, 1.0)[:, None]
+
+    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+        """Return the tables; W1 x = W1 1 - W1 (1 - x) where columns are flipped."""
+        nodes = self.nodes.times((self.sign * w1 + w2).astype(w1.dtype), threads)
+        constant = 2 * w1[self.flipped].sum(axis=0)
+        return Tables(nodes, nodes, -2 * w2, constant)
+
+    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+        """Leave the pairs' own term to the lists."""
+        return False
+
+    def gradients(
+        self, at_nodes: list[Array], gradient: Array, threads: int | None
+    ) -> tuple[Array, Array]:
+        """Return the gradients of w1 and w2."""
+        nodes = self.nodes.transposed_times(at_nodes[0], threads)
+        pairs = self.lists.transposed_times(gradient, threads)
+        # Every pair was summed at both of its ends: this is twice the pairs' sum.
+        ends = at_nodes[0].sum(axis=0)
+        w1 = self.sign.astype(nodes.dtype) * nodes
+        w1[self.flipped] += ends
+        return w1, nodes - 2 * pairs
+
+
+class ValueTerms:
+    """Sparse numbers: lists of the attributes that both nodes have, with values."""
+
+    path = "values"
+
+    def __init__(
+        self, nodes: SparseRows, absolute: SparseRows | None, lists: SparseRows
+    ) -> None:
+        self.nodes, self.lists, self.fill = nodes, lists, lists.fill
+        self.absolute = absolute  # None where no attribute is negative
+
+    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+        """Return the tables."""
+        if self.absolute is None:
+            nodes = self.nodes.times(w1 + w2, threads)
+        else:
+            nodes = self.nodes.times(w1, threads) + self.absolute.times(w2, threads)
+        return Tables(nodes, nodes, -2 * w2, np.zeros(w1.shape[1], w1.dtype))
+
+    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+        """Leave the pairs' own term to the lists."""
+        return False
+
+    def gradients(
+        self, at_nodes: list[Array], gradient: Array, threads: int | None
+    ) -> tuple[Array, Array]:
+        """Return the gradients of w1 and w2."""
+        w1 = self.nodes.transposed_times(at_nodes[0], threads)
+        w2 = w1
+        if self.absolute is not None:
+            w2 = self.absolute.transposed_times(at_nodes[0], threads)
+        return w1, w2 - 2 * self.lists.transposed_times(gradient, threads)
+
+
+class DenseTerms:
+    """Dense attributes: ``|x_u - x_v|`` block by block, multiplied by torch."""
+
+    path = "dense"
+    lists = None
+
+    def __init__(self, attributes: Array, pairs: Array) -> None:
+        self.nodes = _DenseRows(attributes)
+        self.pairs = torch.from_numpy(pairs)
+        self.fill = 1.0
+        self.block = max(1, _BLOCK_ENTRIES // max(1, attributes.shape[1]))
+
+    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+        """Return the tables."""
+        nodes = self.nodes.times(w1)
+        return Tables(nodes, nodes, w2, np.zeros(w1.shape[1], w1.dtype))
+
+    def _blocks(self, dtype: torch.dtype) -> Any:
+        rows = self.nodes.rows(dtype)
+        for start in range(0, len(self.pairs), self.block):
+            part = slice(start, start + self.block)
+            u, v = self.pairs[part].T
+            yield part, (rows[u] - rows[v]).abs_()
+
+    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+        """Write ``W2 |x_u - x_v|`` to ``out``."""
+        weight, target = torch.from_numpy(w2), torch.from_numpy(out)
+        for part, block in self._blocks(weight.dtype):
+            torch.mm(block, weight, out=target[part])
+        return True
+
+    def gradients(
+        self, at_nodes: list[Array], gradient: Array, threads: int | None
+    ) -> tuple[Array, Array]:
+        """Return the gradients of w1 and w2."""
+        upstream = torch.from_numpy(gradient)
+        shape = (self.nodes.num_columns, gradient.shape[1])
+        w2 = torch.zeros(shape, dtype=upstream.dtype)
+        for part, block in self._blocks(upstream.dtype):
+            w2.addmm_(block.T, upstream[part])
+        return self.nodes.transposed_times(at_nodes[0]), w2.numpy()
+
+
+class NodeTerms:
+    """Ordered pairs ``[x_u ; x_v]``: nothing belongs to the pair alone."""
+
+    path = "nodes"
+    lists = None
+    fill = 0.0
+
+    def __init__(self, nodes: SparseRows | _DenseRows) -> None:
+        self.nodes = nodes
+
+    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+        """Return the tables."""
+        first, second = self.nodes.times(w1, threads), self.nodes.times(w2, threads)
+        return Tables(first, second, w2, np.zeros(w1.shape[1], w1.dtype))
+
+    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+        """Leave the pairs' own term to the lists, of which there are none."""
+        return False
+
+    def gradients(
+        self, at_nodes: list[Array], gradient: Array, threads: int | None
+    ) -> tuple[Array, Array]:
+        """Return the gradients of w1 and w2."""
+        first, second = (self.nodes.transposed_times(g, threads) for g in at_nodes)
+        return first, second
+
+
+class _DenseRows:
+    """A dense matrix with the products of :class:`SparseRows`, done by torch."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix = torch.from_numpy(np.ascontiguousarray(matrix))
+        self.num_columns = matrix.shape[1]
+
+    def rows(self, dtype: torch.dtype) -> torch.Tensor:
+        return self._matrix.to(dtype)
+
+    def times(self, table: Array, threads: int | None = None) -> Array:
+        dense = torch.from_numpy(table)
+        return np.asarray(torch.mm(self.rows(dense.dtype), dense).numpy())
+
+    def transposed_times(self, dense: Array, threads: int | None = None) -> Array:
+        right = torch.from_numpy(dense)
+        return np.asarray(torch.mm(self.rows(right.dtype).T, right).numpy())
+
+
+def choose_terms(
+    attributes: Any, pairs: Array, directed: bool, path: str | None
+) -> PairTerms:
+    """Return the fastest way for these attributes and pairs, or the one asked for."""
+    if path not in (None, "binary", "values", "dense", "nodes"):
+        raise UsageError(f"There is no path {path!r}: binary, values, dense or nodes.")
+    if directed != (path == "nodes") and path is not None:
+        raise UsageError("The path 'nodes' is for ordered pairs, and only for them.")
+    sparse = sp.csr_array(attributes, dtype=np.float32)
+    sparse.sum_duplicates()
+    sparse.eliminate_zeros()
+    sparse.sort_indices()
+    fill = sparse.nnz / max(1, sparse.shape[0] * sparse.shape[1])
+    if directed:
+        wide = fill > _MOST_FILL["values"]
+        return NodeTerms(_DenseRows(sparse.toarray()) if wide else _lists(sparse))
+    binary = bool(np.all(sparse.data == 1))
+    if path == "binary" and not binary:
+        raise UsageError("The path 'binary' needs attributes that are all 0 or 1.")
+    kind = path or ("binary" if binary else "values")
+    if kind == "dense":
+        return DenseTerms(sparse.toarray(), pairs)
+    limit = 1.0 if path else _MOST_FILL[kind]
+    return _listed(sparse, pairs, kind, limit) or DenseTerms(sparse.toarray(), pairs)
+
+
+def _listed(
+    sparse: sp.csr_array, pairs: Array, kind: str, limit: float
+) -> BinaryTerms | ValueTerms | None:
+    """Return lists of meeting attributes, or None if more than ``limit`` is filled."""
+    flipped = np.zeros(sparse.shape[1], dtype=bool)
+    if kind == "binary":
+        ends = np.bincount(pairs.ravel(), minlength=sparse.shape[0])
+        flipped = sparse.T @ ends > len(pairs)
+        sparse = _flip(sparse, flipped)
+    counts = np.zeros(len(pairs), dtype=np.int64)
+    matrix = (sparse.indptr, sparse.indices, sparse.data, pairs)
+    run_shares(
+        lambda start, stop: count_meetings(*matrix, counts, start, stop), len(pairs)
+    )
+    if counts.sum() > limit * len(pairs) * sparse.shape[1]:
+        return None
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    indices = np.empty(indptr[-1], index_type(sparse.shape[1]))
+    values = np.empty(indptr[-1], np.float32) if kind == "values" else None
+    run_shares(
+        lambda start, stop: fill_meetings(
+            *matrix, indptr, indices, values, start, stop
+        ),
+        len(pairs),
+    )
+    lists = SparseRows(indptr, indices, values, sparse.shape[1])
+    nodes = SparseRows.from_scipy(sparse)
+    if kind == "binary":
+        return BinaryTerms(nodes, flipped, lists)
+    negative = bool(np.any(sparse.data < 0))
+    return ValueTerms(nodes, _lists(abs(sparse)) if negative else None, lists)
+
+
+def _lists(sparse: sp.csr_array) -> SparseRows:
+    return SparseRows.from_scipy(sparse)
+
+
+def _flip(sparse: sp.csr_array, flipped: Array) -> sp.csr_array:
+    """Return a 0/1 matrix with some columns replaced by one minus themselves."""
+    if not flipped.any():
+        return sparse
+    blocks = []
+    for start in range(0, sparse.shape[0], 1024):
+        block = sparse[start : start + 1024].toarray() != flipped
+        blocks.append(sp.csr_array(block, dtype=np.float32))
+    return sp.csr_array(sp.vstack(blocks, format="csr"))
