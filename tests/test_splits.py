@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gelato.datasets import load_dataset
 from gelato.errors import (
     InputError,
     OutputError,
@@ -21,6 +24,7 @@ from gelato.splits import (
     EdgeSplit,
     split_by_time,
     split_edges,
+    split_given,
     split_many,
 )
 from gelato.splits.shares import _torch_permutation
@@ -370,6 +374,99 @@ def test_a_split_that_cannot_be_written_leaves_nothing(tmp_path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
         split.save(tmp_path / "no such folder" / "split.parquet")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="is a directory"):
         split.save(tmp_path / "folder")
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+# ----------------------------------------------------------------- given parts
+def test_given_pairs_are_read_in_user_ids_and_added() -> None:
+    graph = Graph.from_indices(
+        4, NAMED.edges, ids=NAMED.ids, weights=[2, 3, 4], times=[1, 2, 3]
+    )
+    split = split_given(
+        graph, [("b", "a"), ("a", "b"), ("c", "b")], [("d", "a")], [("c", "d")]
+    )
+    assert split.train.tolist() == [[0, 1], [1, 2]]
+    assert split.valid.tolist() == [[0, 3]]
+    assert split.test.tolist() == [[2, 3]]
+    assert split.graph.edges.tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
+    assert split.graph.weights.tolist() == [2, 1, 3, 4]
+    assert split.graph.times is None
+    assert split.graph.notes[0] == "added 1 edge of the given split"
+    assert (split.kind, split.seed) == ("given", None)
+
+
+def test_given_training_may_be_the_rest() -> None:
+    split = split_given(NAMED, None, None, [("c", "b"), ("d", "a")])
+    assert split.train.tolist() == [[0, 1], [2, 3]]
+    assert split.valid.shape == (0, 2)
+    assert split.test.tolist() == [[0, 3], [1, 2]]
+
+
+def test_edges_in_no_part_are_told() -> None:
+    split = split_given(NAMED, [("a", "b")], None, [("b", "c")])
+    assert "1 edge is in no part" in split.graph.notes[-1]
+    assert split.num_candidates("test") == 5
+
+
+def test_given_files_make_a_graph(tmp_path) -> None:
+    parts = {"train": "x,y\ny,z\n", "valid": "x,w\n", "test": "w,z\n"}
+    paths = []
+    for part, text in parts.items():
+        paths.append(tmp_path / f"{part}.csv")
+        paths[-1].write_text("source,target\n" + text)
+    split = split_given(None, *paths)
+    assert split.graph.node_ids.tolist() == ["w", "x", "y", "z"]
+    assert split.train.tolist() == [[1, 2], [2, 3]]
+    assert split.valid.tolist() == [[0, 1]]
+    assert split.test.tolist() == [[0, 3]]
+    directed = split_given(None, *paths, directed=True)
+    assert directed.valid.tolist() == [[1, 0]]
+
+
+def test_given_parts_without_a_graph_must_agree_on_ids() -> None:
+    with pytest.raises(InputError, match="different types"):
+        split_given(None, [(1, 2)], None, [("a", "b")])
+    with pytest.raises(UsageError, match="training edges"):
+        split_given(None, None, None, [("a", "b")])
+
+
+def test_given_leak_in_either_direction_is_refused() -> None:
+    with pytest.raises(InputError, match=r"leaks.*\('a', 'b'\)"):
+        split_given(NAMED, [("a", "b")], None, [("b", "a")])
+    with pytest.raises(InputError, match="leaks"):
+        split_given(None, [("a", "b")], None, [("b", "a")])
+
+
+def test_given_unknown_node_is_named() -> None:
+    with pytest.raises(InputError, match="'e'"):
+        split_given(NAMED, [("a", "e")], None, [("b", "a")])
+
+
+def test_given_split_loads_with_the_graph_it_was_made_of(tmp_path) -> None:
+    split = split_given(NAMED, None, None, [("d", "a")])
+    split.save(tmp_path / "split.parquet")
+    again = EdgeSplit.load(tmp_path / "split.parquet", NAMED)
+    assert again.fingerprint == split.fingerprint
+    np.testing.assert_array_equal(again.graph.edges, split.graph.edges)
+
+
+# ----------------------------------------------------------------- the paper's sizes
+@pytest.mark.skipif(
+    "GELATO_DATA" not in os.environ,
+    reason="GELATO_DATA does not name the benchmark graphs",
+)
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("cora", (4_488, 263, 527)),
+        ("citeseer", (3_870, 227, 455)),
+        ("pubmed", (37_676, 2_216, 4_432)),
+        ("photo", (101_219, 5_954, 11_908)),
+        ("computers", (208_982, 12_293, 24_586)),
+    ],
+)
+def test_benchmark_splits_have_the_paper_s_sizes(name, sizes) -> None:
+    split = split_edges(load_dataset(name))
+    assert tuple(len(split.positives(part)) for part in PARTS) == sizes

@@ -130,9 +130,10 @@ def _by_hand(dataset: Dataset) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Return the last line of a chain of wrapped network errors, in short."""
+    """Return in a few words why a transfer failed."""
     response = getattr(error, "response", None)
     if response is not None:
+        response.close()  # pooch leaves the connection of a refused request open
         return f"HTTP status {response.status_code}"
     return f"{type(error).__name__}: {error}"[:200]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +17,9 @@ from gelato.datasets.catalog import (
 )
 from gelato.datasets.convert import convert_amazon, convert_planetoid
 from gelato.datasets.fetch import cache_folder, fetch_raw
-from gelato.errors import InputError, OutputError, StoredFileError
+from gelato.errors import InputError, StoredFileError
 from gelato.graph import Graph
+from gelato.io import read_npz, write_npz
 
 Progress: TypeAlias = Callable[[str], None]
 Origin: TypeAlias = Literal["folder", "package", "cache", "download"]
@@ -102,7 +102,7 @@ def dataset_path(
     graph = _convert(dataset, fetch_raw(dataset, mirror=mirror, progress=progress))
     path = cache_folder() / f"{name}.npz"
     _check_content(graph, dataset, f"The graph converted for {path}")
-    _store(graph, path)
+    write_npz(graph, path)
     return path
 
 
@@ -156,8 +156,6 @@ def _convert(dataset: Dataset, folder: Path) -> Graph:
 
 
 def _read_checked(path: Path, dataset: Dataset) -> Graph:
-    from gelato.io import read_npz
-
     try:
         graph = read_npz(path)
     except InputError as error:
@@ -185,19 +183,3 @@ def _check_content(graph: Graph, dataset: Dataset, what: str) -> None:
         hint="Delete it or put the right file in its place; a graph of your own is "
         "read with Graph.from_npz.",
     )
-
-
-def _store(graph: Graph, path: Path) -> None:
-    """Write a graph to the cache so that others see the whole file or none."""
-    from gelato.io import write_npz
-
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as folder:
-            partial = Path(folder) / path.name
-            write_npz(graph, partial)
-            partial.replace(path)
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written: {error}.",
-            hint="Name a folder that can be written to in GELATO_CACHE.",
-        ) from error

@@ -7,16 +7,16 @@ is never applied, unnoticed, to nodes that it was not made for.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+import io
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from polars.exceptions import PolarsError
 
-from gelato.errors import InputError, OutputError, StoredFileError
+from gelato.errors import InputError, StoredFileError
 from gelato.graph import Graph, IntArray
+from gelato.io import write_bytes_atomic
 from gelato.splits.pairs import PARTS, Part
 
 FORMAT = "gelato-split"
@@ -53,19 +53,9 @@ def write_parts(
     columns = {"source": pairs[:, 0], "target": pairs[:, 1], "part": names}
     frame = pl.DataFrame(columns, schema=_COLUMNS)
     header = {"format": FORMAT, "version": str(FORMAT_VERSION), **metadata}
-    partial = ""
-    try:
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(descriptor)
-        frame.write_parquet(partial, metadata=header)
-        Path(partial).replace(path)
-    except (OSError, PolarsError) as error:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
-        raise OutputError(
-            f"The split cannot be written to {path}: {error}.",
-            hint="Choose a file in a folder that exists and can be written to.",
-        ) from error
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata=header)
+    write_bytes_atomic(path, buffer.getvalue())
 
 
 def read_parts(path: Path) -> tuple[dict[Part, IntArray], dict[str, str]]:

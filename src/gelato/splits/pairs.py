@@ -90,7 +90,8 @@ def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
         return graph
     edges = np.concatenate([graph.edges, new])
     order = np.argsort(pair_keys(edges, graph.num_nodes))
-    notes = [f"added {len(new):,} edges of the given split"]
+    count = "1 edge" if len(new) == 1 else f"{len(new):,} edges"
+    notes = [f"added {count} of the given split"]
     weights = graph.weights
     if weights is not None:
         weights = np.concatenate([weights, np.ones(len(new))])[order]
