@@ -187,7 +187,7 @@ def test_wrong_content_is_refused_and_not_kept(tiny, server) -> None:
 
 def test_cut_transfer_is_refused_and_not_kept(tiny, server) -> None:
     server.cut = True
-    with pytest.raises((MissingDataError, StoredFileError), match=tiny.files[0].url):
+    with pytest.raises(MissingDataError, match="the transfer was cut"):
         load_dataset("tiny")
     assert kept() == []
     server.cut = False
@@ -209,7 +209,7 @@ def test_absent_file_is_told(tiny, server) -> None:
 
 
 def test_server_down_says_which_file_to_put_where(tiny) -> None:
-    with pytest.raises(MissingDataError, match="cannot be fetched") as caught:
+    with pytest.raises(MissingDataError, match="there is no connection") as caught:
         load_dataset("tiny", mirror="http://127.0.0.1:1")
     check_advice(str(caught.value), tiny)
     assert kept() == []

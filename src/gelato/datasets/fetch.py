@@ -15,6 +15,16 @@ from pathlib import Path
 from gelato.datasets.catalog import Dataset, RawFile
 from gelato.errors import MissingDataError, OutputError, StoredFileError, UsageError
 
+# What the commoner exceptions of requests mean; their own texts are unreadable.
+_REASONS = {
+    "ChunkedEncodingError": "the transfer was cut",
+    "ConnectTimeout": "the server does not answer",
+    "ConnectionError": "there is no connection to the server",
+    "ProxyError": "there is no connection to the proxy",
+    "ReadTimeout": "the server stopped answering",
+    "SSLError": "the connection is not secure",
+}
+
 TIMEOUT = 30.0  # seconds without a byte before a transfer is given up
 
 
@@ -135,7 +145,7 @@ def _reason(error: OSError) -> str:
     if response is not None:
         response.close()  # pooch leaves the connection of a refused request open
         return f"HTTP status {response.status_code}"
-    return f"{type(error).__name__}: {error}"[:200]
+    return _REASONS.get(type(error).__name__) or str(error)
 
 
 @contextmanager
