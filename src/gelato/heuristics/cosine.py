@@ -9,6 +9,7 @@ that equal cosines tie exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ class SharedAttributeScorer:
         """The score of pairs that share no attribute."""
         return ClosedForm.zero(self.num_nodes)
 
+    @cached_property
     def near_bounds(self) -> IntArray:
-        """Return a bound on the number of nodes that share an attribute."""
+        """A bound on the number of nodes that share an attribute with each node."""
         sharers = np.diff(self.transposed.indptr).astype(np.float64)
         pattern = self.attributes.astype(bool).astype(np.float64)
         bounds: IntArray = np.minimum(pattern @ sharers, self.num_nodes).astype(
@@ -75,7 +77,7 @@ class SharedAttributeScorer:
 
     def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
         """Return the nodes that share an attribute with each row."""
-        capacity = int(self.near_bounds()[rows].sum())
+        capacity = int(self.near_bounds[rows].sum())
         indptr = np.empty(len(rows) + 1, dtype=np.int64)
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)

@@ -96,7 +96,7 @@ def best_per_node(
     near = has_near_pairs(scorer)
     n = candidates.num_nodes
     rows, position = np.unique(nodes, return_inverse=True)
-    cost = scorer.near_bounds()[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
+    cost = scorer.near_bounds[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
 
     def select(block: IntArray) -> list[ScoredPairs]:
         pairs, scores = _kept(scorer, candidates, block, -np.inf, near, upper=False)
@@ -137,7 +137,7 @@ def _stream(
     progress: Progress | None,
 ) -> ScoredPairs:
     rows, n = candidates.rows, candidates.num_nodes
-    cost = scorer.near_bounds()[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
+    cost = scorer.near_bounds[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
     best = ScoredPairs(np.empty((0, 2), dtype=np.int64), np.empty(0))
     # The bound only prunes what cannot enter, so a stale one changes nothing.
     bound = -np.inf

@@ -211,7 +211,7 @@ def _count_near(
 
     total = far_bins(far, candidates, thresholds)
     near_pairs = done = 0
-    blocks = row_blocks(rows, scorer.near_bounds()[rows])
+    blocks = row_blocks(rows, scorer.near_bounds[rows])
     for bins, visited, size in map_ordered(count, blocks, threads=threads):
         total += bins
         near_pairs += visited

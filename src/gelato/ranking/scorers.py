@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +20,7 @@ from gelato.graph import FloatArray, IntArray
 from gelato.kernels import walks
 
 # A block's scores stay within a few tens of megabytes.
-_BLOCK_CELLS = 2_000_000
+BLOCK_CELLS = 2_000_000
 _BLOCK_ROWS = 512
 
 
@@ -90,8 +91,9 @@ class NearScorer(Protocol):
         """Return the near columns of rows (only columns above the row if ``upper``)."""
         ...
 
+    @property
     def near_bounds(self) -> IntArray:
-        """Return a bound on the number of near columns of every row."""
+        """A bound on the number of near columns of every row."""
         ...
 
     def score_rows(self, rows: IntArray) -> FloatArray:
@@ -133,8 +135,9 @@ class WalkScorer:
         """Number of nodes."""
         return int(self.adjacency.shape[0])
 
+    @cached_property
     def near_bounds(self) -> IntArray:
-        """Return a bound on the number of near columns of every row."""
+        """A bound on the number of near columns of every row."""
         if self.steps == 0:
             return np.zeros(self.num_nodes, dtype=np.int64)
         bounds: IntArray = walks.reach_bounds(
@@ -148,7 +151,7 @@ class WalkScorer:
             nothing = np.zeros(len(rows) + 1, dtype=np.int64)
             return NearBlock(rows, nothing, np.empty(0, np.int32), np.empty(0))
         matrix = self.adjacency
-        capacity = int(self._capacity(rows))
+        capacity = int(self.near_bounds[rows].sum())
         indptr = np.empty(len(rows) + 1, dtype=np.int64)
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)
@@ -175,13 +178,6 @@ class WalkScorer:
         at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
         scores[at, block.columns] = block.scores
         return scores
-
-    def _capacity(self, rows: IntArray) -> int:
-        bounds = self.__dict__.get("_bounds")
-        if bounds is None:
-            bounds = self.near_bounds()
-            object.__setattr__(self, "_bounds", bounds)
-        return int(bounds[rows].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +266,7 @@ def row_blocks(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
     start, total = 0, 0
     for end in range(len(rows)):
         total += int(cost[end])
-        if total > _BLOCK_CELLS or end - start >= _BLOCK_ROWS:
+        if total > BLOCK_CELLS or end - start >= _BLOCK_ROWS:
             if end > start:
                 yield rows[start:end]
             start, total = end, int(cost[end])
@@ -289,7 +285,7 @@ def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArra
     rows, counts = np.unique(pairs[:, 0], return_counts=True)
     ends = np.concatenate(([0], np.cumsum(counts)))
     near = has_near_pairs(scorer)
-    cost = scorer.near_bounds()[rows] if near else np.full(len(rows), num_nodes)  # type: ignore[attr-defined]
+    cost = scorer.near_bounds[rows] if near else np.full(len(rows), num_nodes)  # type: ignore[attr-defined]
     done = 0
     for block in row_blocks(rows, cost):
         span = order[ends[done] : ends[done + len(block)]]

@@ -1,0 +1,168 @@
+"""Forecast what a pass over all candidates will cost, by timing a few rows.
+
+Rows are drawn at random (seeded), scored and counted as the real pass does it,
+and the mean is carried over to all rows. The first call also compiles kernels,
+outside of what is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+
+from gelato.engines import default_threads
+from gelato.graph import Graph, IntArray
+from gelato.kernels import counting
+from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs, all_pairs
+from gelato.ranking.counts import candidate_rule
+from gelato.ranking.scorers import (
+    BLOCK_CELLS,
+    as_scorer,
+    checked_rows,
+    has_near_pairs,
+    score_pairs,
+)
+
+_SAMPLE_ROWS = 256
+_SAMPLE_SECONDS = 1.0
+# Bytes per cell of a block: columns and scores of near pairs, or dense scores with
+# the copies that scoring makes on the way.
+_NEAR_CELL_BYTES = 24
+_DENSE_CELL_BYTES = 40
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What one pass over all candidates is expected to take.
+
+    Parameters
+    ----------
+    pairs : int
+        Candidates.
+    near_pairs : int, optional
+        Estimated number of pairs that are visited one by one.
+    seconds : float
+        Estimated time, with the threads given.
+    peak_bytes : int
+        Estimated resident memory of the process at its peak.
+    threads : int
+        Threads assumed.
+    """
+
+    pairs: int
+    near_pairs: int | None
+    seconds: float
+    peak_bytes: int
+    threads: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecast as plain data."""
+        return asdict(self)
+
+
+def forecast(
+    model: Any,
+    graph: Graph,
+    *,
+    candidates: Candidates | None = None,
+    positives: int = 1000,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Forecast:
+    """Forecast an evaluation or a prediction.
+
+    Parameters
+    ----------
+    model : model, scorer, callable or matrix
+        What will score the pairs.
+    graph : Graph
+        The known edges (the training edges, for an evaluation).
+    candidates : Candidates, optional
+        What will be ranked; default all pairs that are not edges.
+    positives : int
+        How many positives will be ranked.
+    threads : int, optional
+        Threads that will be used.
+    seed : int
+        Draws the rows that are timed.
+    """
+    workers = default_threads() if threads is None else threads
+    scorer = as_scorer(model, graph)
+    rule = all_pairs(graph, graph.edges) if candidates is None else candidates
+    rng = np.random.default_rng(seed)
+    rows = np.unique(rule.pairs[:, 0]) if isinstance(rule, ListedPairs) else rule.rows
+    order = rng.permutation(rows)
+    near = has_near_pairs(scorer)
+    row_pass = _RowPass(scorer, rule, positives, rng)
+    row_pass(order[:1])  # compile and warm up
+    done, visited, seconds = 0, 0, 0.0
+    # Dense blocks are timed at their real size: a single row would be unfair to BLAS.
+    size = 8 if near else max(8, min(512, BLOCK_CELLS // max(1, graph.num_nodes)))
+    while done < min(len(order), max(_SAMPLE_ROWS, size)) and seconds < _SAMPLE_SECONDS:
+        block = np.sort(order[done : done + size])
+        started = time.perf_counter()
+        visited += row_pass(block)
+        seconds += time.perf_counter() - started
+        done += len(block)
+    share = len(rows) / max(1, done)
+    cell = _NEAR_CELL_BYTES if near else _DENSE_CELL_BYTES
+    cells = min(BLOCK_CELLS, graph.num_nodes**2) + graph.num_nodes
+    return Forecast(
+        pairs=rule.count,
+        near_pairs=round(visited * share) if near else None,
+        seconds=seconds * share / workers,
+        peak_bytes=int(psutil.Process().memory_info().rss + workers * cells * cell),
+        threads=workers,
+    )
+
+
+class _RowPass:
+    """Score and count rows as the real pass does; returns the pairs visited."""
+
+    def __init__(
+        self, scorer: Any, rule: Candidates, positives: int, rng: np.random.Generator
+    ) -> None:
+        self.scorer, self.rule = scorer, rule
+        n = rule.num_nodes
+        drawn = rng.integers(0, max(n, 1), size=(min(positives, 64), 2))
+        scores = score_pairs(scorer, drawn[drawn[:, 0] != drawn[:, 1]], n)
+        # Thresholds as many as there will be, spread over the scores of a few pairs.
+        spread = rng.choice(scores, positives) if len(scores) else np.zeros(1)
+        noise = rng.uniform(0.5, 1.5, size=spread.shape)
+        self.thresholds = np.unique(spread * noise)
+        self.table = counting.threshold_table(self.thresholds)
+        self.bins = np.zeros(2 * len(self.thresholds) + 1, dtype=np.int64)
+
+    def __call__(self, rows: IntArray) -> int:
+        if isinstance(self.rule, ListedPairs):
+            own = self.rule.pairs[np.isin(self.rule.pairs[:, 0], rows)]
+            score_pairs(self.scorer, own, self.rule.num_nodes)
+            return len(own)
+        return self._all_pairs(rows, self.rule)
+
+    def _all_pairs(self, rows: IntArray, rule: AllPairs) -> int:
+        rest = (*candidate_rule(rule), self.thresholds, self.table, self.bins)
+        if not has_near_pairs(self.scorer):
+            scores = checked_rows(self.scorer, rows, rule.num_nodes)
+            counting.count_dense(rows, scores, *rest)
+            return 0
+        block = self.scorer.near_rows(rows, upper=not rule.directed)
+        far = self.scorer.far
+        visited = counting.count_near(
+            rows,
+            block.indptr,
+            block.columns,
+            block.scores,
+            *candidate_rule(rule),
+            far.scale,
+            far.left,
+            far.right,
+            self.thresholds,
+            self.table,
+            self.bins,
+        )
+        return int(visited)
