@@ -36,9 +36,7 @@ def score_pairs(
     arrays = matrix.arrays
 
     def task(chunk: int) -> None:
-        forward_rows(
-            bounds[chunk], bounds[chunk + 1], arrays, t, pairs, out, squares
-        )
+        forward_rows(bounds[chunk], bounds[chunk + 1], arrays, t, pairs, out, squares)
 
     run_chunks(task, NUM_CHUNKS, threads)
     return out, squares.sum(axis=1)

@@ -53,6 +53,10 @@ class PairLists:
         zeros = np.zeros(num_nodes + 1, np.int64)
         return cls(zeros[:-1], zeros, np.empty(0, dtype))
 
+    def diagonal(self) -> npt.NDArray[np.bool_]:
+        """Return which pairs join a node to itself."""
+        return np.asarray(self.rows() == self.listed_columns())
+
     def rows(self) -> IntArray:
         """Return the row of every pair."""
         return np.repeat(np.arange(len(self.begin)), np.diff(self.offsets))

@@ -228,9 +228,7 @@ def _clear_columns(matrix, pairs, u, t, q):
 
 
 @numba.njit(cache=True, nogil=True)
-def backward_rows(
-    first, last, matrix, t, pairs, scores, gradients, by_slot, by_node
-):
+def backward_rows(first, last, matrix, t, pairs, scores, gradients, by_slot, by_node):
     """Add the gradient of rows ``first .. last - 1`` to two buffers.
 
     Parameters
@@ -257,9 +255,7 @@ def backward_rows(
         begin, offsets, columns = pairs[0]
         r = scores[0][offsets[u] : offsets[u + 1]]
         g = gradients[0][offsets[u] : offsets[u + 1]]
-        total = _scatter_row(
-            matrix, u, c, begin[u], columns, r, g, q, by_slot, by_node
-        )
+        total = _scatter_row(matrix, u, c, begin[u], columns, r, g, q, by_slot, by_node)
         begin, offsets, columns = pairs[1]
         r = scores[1][offsets[u] : offsets[u + 1]]
         g = gradients[1][offsets[u] : offsets[u + 1]]

@@ -1,0 +1,154 @@
+"""The N-pair loss over groups of negatives, and its gradient, in three passes.
+
+For a positive with score p and its group's negatives z_k, the loss is
+log(1 + sum exp(z_k - p)) = log(sum exp(z_k - m) + exp(p - m)) + m - p, with m the
+largest score of the group, the positive included: no exponential can overflow.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from gelato.kernels.chunks import NUM_CHUNKS, run_chunks
+
+Floats = npt.NDArray[Any]
+
+
+@numba.njit(cache=True, nogil=True)
+def _group_maxima(negatives, groups, largest):
+    for i in range(negatives.shape[0]):
+        g = np.uint32(groups[i])
+        if negatives[i] > largest[g]:
+            largest[g] = negatives[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def _group_sums(negatives, groups, largest, scale, shares, sums):
+    """Write exp(scale (z - m)) to ``shares`` and add it to its group's sum."""
+    for i in range(negatives.shape[0]):
+        g = np.uint32(groups[i])
+        share = math.exp((negatives[i] - largest[g]) * scale)
+        shares[i] = share
+        sums[g] += share
+
+
+@numba.njit(cache=True, nogil=True)
+def _finish_shares(negatives, groups, inverse, shares):
+    """Divide the shares by their group's total; return sum of share * z."""
+    dot = 0.0
+    for i in range(negatives.shape[0]):
+        share = shares[i] * inverse[np.uint32(groups[i])]
+        shares[i] = share
+        dot += np.float64(share) * np.float64(negatives[i])
+    return dot
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _combine(gradient, scores, factor, coefficient):
+    """Replace g by factor * g - coefficient * R."""
+    for i in range(gradient.shape[0]):
+        gradient[i] = factor * gradient[i] - coefficient * scores[i]
+
+
+def through_deviation(
+    gradient: Floats,
+    scores: Floats,
+    factor: float,
+    coefficient: float,
+    threads: int | None = None,
+) -> None:
+    """Turn a gradient of z = R / sigma into one of R, in place.
+
+    ``factor`` is 1 / sigma; ``coefficient`` times R is what passes through sigma.
+    """
+    bounds, dtype = _bounds(len(gradient)), gradient.dtype.type
+
+    def task(chunk: int) -> None:
+        part = slice(bounds[chunk], bounds[chunk + 1])
+        _combine(gradient[part], scores[part], dtype(factor), dtype(coefficient))
+
+    run_chunks(task, NUM_CHUNKS, threads)
+
+
+def n_pair_terms(
+    positives: Floats,
+    negatives: Floats,
+    groups: npt.NDArray[np.int32],
+    *,
+    scale: float = 1.0,
+    threads: int | None = None,
+) -> tuple[float, Floats, Floats, float]:
+    """Return the summed N-pair loss of ``scale`` times the scores, and its gradient.
+
+    Parameters
+    ----------
+    positives : (P,) float
+        Scores of the positives.
+    negatives : (K,) float
+        Scores of the negatives.
+    groups : (K,) int32
+        The positive, 0 .. P-1, that each negative is compared with.
+    scale : float
+        A positive factor on all scores, such as 1 / sigma.
+    threads : int, optional
+        How many threads; the result does not depend on it.
+
+    Returns
+    -------
+    total : float
+        Sum of the losses of the positives.
+    by_positive, by_negative : (P,) and (K,) float
+        Gradient with respect to ``scale`` times each score.
+    dot : float
+        Sum of gradient times (unscaled) score over all of them.
+    """
+    dtype = negatives.dtype
+    count, bounds = len(positives), _bounds(len(negatives))
+    largest = np.empty((NUM_CHUNKS, count), dtype)
+    largest[:] = positives
+    parts = [slice(bounds[i], bounds[i + 1]) for i in range(NUM_CHUNKS)]
+
+    def maxima(chunk: int) -> None:
+        _group_maxima(negatives[parts[chunk]], groups[parts[chunk]], largest[chunk])
+
+    run_chunks(maxima, NUM_CHUNKS, threads)
+    top = largest.max(axis=0)
+    factor = dtype.type(scale)
+    shares = np.empty(len(negatives), dtype)
+    sums = np.zeros((NUM_CHUNKS, count))
+
+    def add(chunk: int) -> None:
+        part = parts[chunk]
+        _group_sums(
+            negatives[part], groups[part], top, factor, shares[part], sums[chunk]
+        )
+
+    run_chunks(add, NUM_CHUNKS, threads)
+    gap = (top - positives).astype(np.float64) * scale
+    own = np.exp(-gap)
+    total = sums.sum(axis=0) + own
+    inverse = (1.0 / total).astype(dtype)
+    dots = np.zeros(NUM_CHUNKS)
+
+    def finish(chunk: int) -> None:
+        part = parts[chunk]
+        dots[chunk] = _finish_shares(
+            negatives[part], groups[part], inverse, shares[part]
+        )
+
+    run_chunks(finish, NUM_CHUNKS, threads)
+    by_positive = own / total - 1.0
+    dot = float(dots.sum() + by_positive @ positives.astype(np.float64))
+    loss = float(np.sum(np.log(total) + gap))
+    return loss, by_positive.astype(dtype), shares, dot
+
+
+def _bounds(count: int) -> npt.NDArray[np.int64]:
+    return np.arange(NUM_CHUNKS + 1) * count // NUM_CHUNKS
