@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gelato.compare import compare
+    from gelato.comparison import compare
     from gelato.datasets import list_datasets, load_dataset
     from gelato.errors import GelatoError
     from gelato.graph import Graph
@@ -29,7 +29,7 @@ _PUBLIC = {
     "Evaluation": "gelato.ranking",
     "GelatoError": "gelato.errors",
     "Graph": "gelato.graph",
-    "compare": "gelato.compare",
+    "compare": "gelato.comparison",
     "evaluate": "gelato.ranking",
     "list_datasets": "gelato.datasets",
     "load_dataset": "gelato.datasets",
