@@ -1,0 +1,188 @@
+"""Graph enhancement: edges and similar pairs, weighted by topology and attributes.
+
+The enhanced weight of a pair is (paper, section on graph learning)
+``alpha A + (1 - alpha) [edge or similarity pair] (beta w + (1 - beta) s)`` with A the
+graph's own weight, w what a pair model learned and s the pair's similarity, at least
+0. Pairs and similarities never change; only w does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gelato.errors import UsageError
+from gelato.graph import FloatArray, Graph, IntArray, find_pairs, pair_keys
+from gelato.nn.similarity import (
+    BlockSimilarity,
+    pair_similarity,
+    similarity_count,
+    similarity_edges,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class EnhancedGraph:
+    """The pairs that carry weight, and what their weights are made of.
+
+    Parameters
+    ----------
+    num_nodes : int
+    directed : bool
+    pairs : (M, 2) int64
+        Edges and similarity pairs, sorted; u < v unless directed.
+    base : (M,) float64
+        The graph's own weight, 0 for pairs that are similar only.
+    similarity : (M,) float64
+        At least 0.
+    is_edge : (M,) bool
+        Which pairs are edges of the graph.
+    alpha, beta : float
+        Share of the topology; share of the learned weight in the rest.
+    has_attributes : bool
+        Without attributes the weights are the graph's own.
+    notes : tuple of str
+        What people should know about the result.
+    """
+
+    num_nodes: int
+    directed: bool
+    pairs: IntArray
+    base: FloatArray
+    similarity: FloatArray
+    is_edge: npt.NDArray[np.bool_]
+    alpha: float
+    beta: float
+    has_attributes: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether the weights depend on a pair model."""
+        return self.has_attributes and (1 - self.alpha) * self.beta > 0
+
+    def weights(self, trained: Tensor | None = None) -> Tensor:
+        """Return the enhanced weight of every pair, (M,).
+
+        Parameters
+        ----------
+        trained : (M,) Tensor, optional
+            What the pair model says; gradients flow through. Only needed, and only
+            used, where :attr:`needs_model` says so.
+        """
+        if not self.has_attributes:
+            return torch.from_numpy(self.base.copy())
+        fixed = self.alpha * self.base
+        fixed = fixed + (1 - self.alpha) * (1 - self.beta) * self.similarity
+        if not self.needs_model:
+            return torch.from_numpy(fixed)
+        if trained is None or trained.shape != self.base.shape:
+            seen = "none" if trained is None else f"shape {tuple(trained.shape)}"
+            raise UsageError(
+                f"The enhanced weights need one learned weight for each of the "
+                f"{len(self.base):,} pairs; got {seen}.",
+                hint="Set beta to 0 to do without a model.",
+            )
+        constant = torch.from_numpy(fixed).to(trained.dtype)
+        return torch.add(constant, trained, alpha=(1 - self.alpha) * self.beta)
+
+
+def enhance(
+    graph: Graph,
+    *,
+    eta: float = 0.0,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+    similarity: str | BlockSimilarity = "cosine",
+) -> EnhancedGraph:
+    """Add similar pairs to a graph and prepare the weights of all its pairs.
+
+    Parameters
+    ----------
+    graph : Graph
+        The training graph: weighted or not, directed or not.
+    eta : float
+        Similarity pairs to add, as a share of the edges (paper eta); at least 0.
+    alpha : float
+        Share of the graph's own weights (paper alpha), in [0, 1].
+    beta : float
+        Share of the learned weight in the rest (paper beta), in [0, 1].
+    similarity : "cosine" or callable
+        See :func:`gelato.nn.similarity.similarity_edges`.
+    """
+    for name, share in (("alpha", alpha), ("beta", beta)):
+        if not 0 <= share <= 1:
+            raise UsageError(f"{name} must lie between 0 and 1, not {share}.")
+    count = similarity_count(graph.num_edges, eta, directed=graph.directed)
+    notes, attributes = _notes(graph), graph.attributes
+    has_attributes = attributes is not None and attributes.shape[1] > 0
+    pairs, similar = graph.edges, np.zeros(graph.num_edges)
+    if has_attributes:
+        pairs, added = _union(graph, count, similarity)
+        if beta < 1 and alpha < 1:
+            similar = pair_similarity(attributes, pairs, similarity=similarity)
+        else:
+            similar = np.zeros(len(pairs))
+        if added:
+            notes.append(
+                f"added {added:,} similarity pair{'s'[: added > 1]} to the edges"
+            )
+    base = np.zeros(len(pairs))
+    position = find_pairs(graph.edges, pairs, graph.num_nodes)
+    own = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    base[position >= 0] = own[position[position >= 0]]
+    return EnhancedGraph(
+        num_nodes=graph.num_nodes,
+        directed=graph.directed,
+        pairs=pairs,
+        base=base,
+        similarity=np.maximum(similar, 0.0),
+        is_edge=position >= 0,
+        alpha=float(alpha),
+        beta=float(beta),
+        has_attributes=has_attributes,
+        notes=tuple(notes),
+    )
+
+
+def _union(
+    graph: Graph, count: int, similarity: str | BlockSimilarity
+) -> tuple[IntArray, int]:
+    """Return edges and similarity pairs, sorted, and how many are not edges."""
+    found = similarity_edges(graph.attributes, count, similarity=similarity).pairs
+    if graph.directed:
+        found = np.concatenate([found, found[:, ::-1]])
+    keys = np.unique(
+        np.concatenate([pair_keys(p, graph.num_nodes) for p in (graph.edges, found)])
+    )
+    pairs = np.stack(np.divmod(keys, max(1, graph.num_nodes)), axis=1)
+    return pairs.astype(np.int64), len(pairs) - graph.num_edges
+
+
+def _notes(graph: Graph) -> list[str]:
+    attributes: Any = graph.attributes
+    if attributes is None or attributes.shape[1] == 0:
+        return [
+            "the graph has no attributes: nothing to enhance it with, so the model "
+            "reduces to its heuristic on the plain graph"
+        ]
+    if graph.num_nodes == 0:
+        return []
+    if sp.issparse(attributes):
+        low, high = (
+            np.asarray(extreme.toarray()).ravel()
+            for extreme in (attributes.min(axis=0), attributes.max(axis=0))
+        )
+    else:
+        low, high = attributes.min(axis=0), attributes.max(axis=0)
+    if not low.any() and not high.any():
+        return ["all attributes are 0: they tell no pair from another"]
+    if np.array_equal(low, high):
+        return ["all nodes have the same attributes: they tell no pair from another"]
+    return []
