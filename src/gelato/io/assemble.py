@@ -124,7 +124,8 @@ def _report(
     if weights is not None:
         zero = int(np.count_nonzero((weights == 0) & row_kept & ~loops))
     table = state.attribute_table
-    isolated = graph.num_nodes - len(np.unique(graph.edges))
+    linked = np.zeros(graph.num_nodes, dtype=bool)
+    linked[graph.edges] = True
     return ReadReport(
         edges=state.table.name,
         attributes=None if table is None else table.name,
@@ -140,7 +141,7 @@ def _report(
         self_loops=int(loops.sum()),
         zero_weights=zero,
         repeated_edges=int(row_kept.sum()) - int(loops.sum()) - zero - graph.num_edges,
-        nodes_without_edges=isolated,
+        nodes_without_edges=int(np.count_nonzero(~linked)),
         nodes_without_attributes=without,
         column_choices=data.choices,
         notes=graph.notes,

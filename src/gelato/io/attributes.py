@@ -184,7 +184,7 @@ def matrix_nodes(
     ):
         raise InputError(
             f"A matrix of {num_rows} rows describes the nodes 0 to {num_rows - 1}, but "
-            f"the edges name {edge_ids[-1]!r}.",
+            f"the edges name {edge_ids.tolist()[-1]!r}.",
             hint="Give the ids of its rows with id=, or a table with an id column.",
         )
     return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ _BY_SUFFIX = {".csv": ",", ".tsv": "\t"}
 _DELIMITERS = "\t,;|"
 _COMMENT = re.compile(r"[#%]+([ \t]|$)")
 _SAMPLE = 50
+# Rows held as Python lists at a time: more of them only slow the collector down.
+_BLOCK = 20_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ def parse_delimited(
         frame, lines = _parse_carefully(text, delimiter, name, skipped)
     else:
         lines = range(skipped + 1, skipped + 1 + frame.height)
-    return Delimited(unguarded(frame), lines, delimiter, tuple(notes))
+    if "'" in text:
+        frame = unguarded(frame)
+    return Delimited(frame, lines, delimiter, tuple(notes))
 
 
 def detect_delimiter(text: str, suffix: str) -> str:
@@ -140,8 +143,11 @@ def _parse_plain(text: str, delimiter: str) -> pl.DataFrame | None:
     if not complete or frame.height != rows:
         return None
     # In a single column a line of blanks looks like a cell.
-    blank = frame.width == 1 and frame.to_series().str.strip_chars().eq("").any()
-    return None if blank else frame
+    if frame.width == 1 and frame.to_series().str.strip_chars().eq("").any():
+        return None
+    # Counted from 1 by some versions of polars and from 0 by others.
+    frame.columns = [f"column_{k + 1}" for k in range(frame.width)]
+    return frame
 
 
 def _parse_carefully(
@@ -150,22 +156,39 @@ def _parse_carefully(
     """Parse with Python's csv module, which tells the line of every record."""
     import polars as pl
 
-    rows: list[list[str]] = []
     lines: list[int] = []
+    blocks: list[pl.DataFrame] = []
+    block: list[list[str]] = []
+    width = 0
     for line, row in _records(text, delimiter, name, skipped):
-        if rows and len(row) != len(rows[0]):
+        width = width or len(row)
+        if len(row) != width:
             raise InputError(
                 f"{name}, line {line}: {_cells(len(row))}, but line {lines[0]} has "
-                f"{len(rows[0])}.",
+                f"{width}.",
                 hint="Give every row the same number of cells, or check the delimiter.",
             )
-        rows.append(row)
         lines.append(line)
-    columns = [
-        pl.Series(f"column_{k}", [cell or None for cell in column], dtype=pl.String)
-        for k, column in enumerate(zip(*rows, strict=True), start=1)
-    ]
-    return pl.DataFrame(columns), lines
+        block.append(row)
+        if len(block) == _BLOCK:
+            blocks.append(_frame_of(block))
+            block = []
+    if block:
+        blocks.append(_frame_of(block))
+    if not blocks:
+        raise InputError(f"{name} has no rows.", hint="Write or export the file again.")
+    return pl.concat(blocks), lines
+
+
+def _frame_of(rows: list[list[str]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(
+        [
+            pl.Series(f"column_{k}", [cell or None for cell in column], dtype=pl.String)
+            for k, column in enumerate(zip(*rows, strict=True), start=1)
+        ]
+    )
 
 
 def _cells(count: int) -> str:
@@ -185,17 +208,14 @@ def _records(
             hint="Give one character, for example ';'.",
         ) from None
     start = skipped + 1
-    for _ in itertools.count():
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(
-                f"{name}, line {start}: {error}.",
-                hint="Look for a quotation mark that is not closed or not doubled.",
-            ) from None
-        # A line of blanks holds no cell; a row of empty cells has its delimiters.
-        if row and not (len(row) == 1 and not row[0].strip()):
-            yield start, row
-        start = skipped + reader.line_num + 1
+    try:
+        for row in reader:
+            # A line of blanks holds no cell; a row of empty cells has delimiters.
+            if row and (len(row) > 1 or row[0].strip()):
+                yield start, row
+            start = skipped + reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{name}, line {start}: {error}.",
+            hint="Look for a quotation mark that is not closed or not doubled.",
+        ) from None

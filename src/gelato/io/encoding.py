@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gelato.errors import InputError
-from gelato.io.numbers import MISSING, to_numbers
+from gelato.io.numbers import MISSING, to_float, to_numbers
 from gelato.io.tables import Table
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def encode_vector(table: Table, series: pl.Series) -> Encoded:
         if row is None:
             missing += 1
             continue
-        filled = [np.nan if item is None else item for item in row]
+        filled = [to_float(item) for item in row]
         if len(filled) != width or not np.all(np.isfinite(filled)):
             raise InputError(
                 f"{table.place(place)}: column {series.name!r} needs {width} finite "

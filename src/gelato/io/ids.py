@@ -68,7 +68,9 @@ def _typed_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[
         series = series.cast(pl.String)
     if series.dtype == pl.String:
         _refuse_empty(table, column, series)
-        return Ids("text", series), []
+        padded = int((series.str.strip_chars() != series).sum())
+        note = f"{table.name}: {padded:,} ids in column {column!r} keep the white space"
+        return Ids("text", series), [f"{note} around them"] if padded else []
     if series.dtype.is_float():
         _refuse_empty(table, column, series.fill_nan(None))
         return _float_ids(table, column, series)
@@ -283,11 +285,14 @@ def _number_sorted(
     import polars as pl
 
     joined = pl.concat([ids.values.alias("id") for ids in columns])
-    codes = joined.rank("dense").cast(pl.Int64).to_numpy() - 1
     distinct = joined.unique().sort()
     if distinct.dtype == pl.Int64:
-        return codes, distinct.to_numpy()
-    return codes, as_id_array(distinct.to_list())
+        numbers = distinct.to_numpy()
+        codes = np.searchsorted(numbers, joined.to_numpy()).astype(np.int64)
+        return codes, numbers
+    # Codes of an Enum are positions in its list of values: one hash per id.
+    coded = joined.cast(pl.Enum(distinct)).to_physical()
+    return coded.to_numpy().astype(np.int64), as_id_array(distinct.to_list())
 
 
 def _number_objects(

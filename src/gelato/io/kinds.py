@@ -91,9 +91,16 @@ def _find_kind(series: pl.Series) -> tuple[str, str]:
         return "numeric", "numbers"
     if dtype in (pl.Categorical, pl.Enum):
         return "category", "categories"
+    if dtype == pl.Object and _all_collections(series):
+        return "list", "lists"
     if dtype in (pl.String, pl.Object):
         return _find_text_kind(series)
     return "drop", f"{dtype} is neither number nor text; convert it to keep it"
+
+
+def _all_collections(series: pl.Series) -> bool:
+    values = (value for value in series.to_list() if value is not None)
+    return all(isinstance(value, list | tuple | set | frozenset) for value in values)
 
 
 def _find_text_kind(series: pl.Series) -> tuple[str, str]:

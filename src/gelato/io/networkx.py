@@ -50,14 +50,14 @@ def from_networkx(
     edges = np.array([(position[u], position[v]) for u, v, _ in ends], dtype=np.int64)
     weights, notes = _weights([data.get(weight) for _, _, data in ends], ends)
     encoded = None
-    if attributes is not None and nodes:
+    if attributes and nodes:
         columns = {key: [graph.nodes[n].get(key) for n in nodes] for key in attributes}
-        table = read_table({"": range(len(nodes)), **columns}, "the nodes")
+        table = read_table(columns, "the nodes")
         encoded = encode_table(
             table,
             np.arange(len(nodes)),
             len(nodes),
-            skip=("",),
+            skip=(),
             labels=None,
             encode={},
         )

@@ -2,8 +2,8 @@
 
 Required: ``edge_index`` (2, m) and ``num_nodes``. Optional: ``attr_data``,
 ``attr_indices``, ``attr_indptr``, ``attr_shape`` (CSR, float32), ``labels``; and,
-beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``, ``attribute_names``
-and ``attr_dense`` (whether the attributes were an array).
+beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``,
+``attribute_names`` and ``attr_dense`` (whether the attributes were an array).
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def to_numbers(series: pl.Series) -> pl.Series:
     import polars as pl
 
     if series.dtype == pl.Object:
-        listed = [_number(value) for value in series.to_list()]
-        return pl.Series(series.name, listed, dtype=pl.Float64)
+        listed = [to_float(value) for value in series.to_list()]
+        return pl.Series(series.name, listed, dtype=pl.Float64).fill_nan(None)
     if series.dtype == pl.String:
         series = series.str.strip_chars()
     elif not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
@@ -96,8 +96,9 @@ def to_numbers(series: pl.Series) -> pl.Series:
     return series.cast(pl.Float64, strict=False)
 
 
-def _number(value: object) -> float | None:
+def to_float(value: object) -> float:
+    """Return a number, NaN for what is none."""
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        return None
+        return float("nan")

@@ -120,22 +120,27 @@ def read_table(source: Any, what: str, delimiter: str | None = None) -> Table:
         For text files; ``None`` goes by the suffix and the content.
     """
     if isinstance(source, str | os.PathLike):
-        return _read_file(Path(source), delimiter)
-    reader: Callable[[Any, str], Table]
-    if isinstance(source, Mapping):
-        reader = _from_mapping
-    elif isinstance(source, np.ndarray):
-        reader = _from_array
-    elif hasattr(source, "columns"):
-        reader = _from_frame
-    elif isinstance(source, Sequence) or hasattr(source, "__iter__"):
-        reader = _from_rows
+        table = _read_file(Path(source), delimiter)
     else:
-        raise InputError(
-            f"{what} cannot be read from {type(source).__name__}.",
-            hint="Give a path, a polars or pandas frame, an array or a list of rows.",
-        )
-    return reader(source, what)
+        table = _reader(source, what)(source, what)
+    if table.frame.width == 0:
+        raise InputError(f"{table.name} has no columns.", hint="Give one or more.")
+    return table
+
+
+def _reader(source: Any, what: str) -> Callable[[Any, str], Table]:
+    if isinstance(source, Mapping):
+        return _from_mapping
+    if isinstance(source, np.ndarray):
+        return _from_array
+    if hasattr(type(source), "columns"):  # the type: a lazy frame warns
+        return _from_frame
+    if hasattr(source, "__iter__"):
+        return _from_rows
+    raise InputError(
+        f"{what} cannot be read from {type(source).__name__}.",
+        hint="Give a path, a polars or pandas frame, an array or a list of rows.",
+    )
 
 
 def _read_file(path: Path, delimiter: str | None) -> Table:
@@ -283,6 +288,8 @@ def _as_series(name: str, values: Any) -> pl.Series:
         dtype = pl.Float64 if any(type(v) is float for v in listed) else None
         if dtype is None or not _loses_digits(listed):
             listed = [float(v) if dtype and v is not None else v for v in listed]
+    if any(isinstance(value, tuple) for value in listed):
+        return pl.Series(name, listed, dtype=pl.Object)  # hashable, unlike lists
     try:
         return pl.Series(name, listed, strict=True)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):

@@ -1,0 +1,106 @@
+"""Attribute tables: which kind a column is taken for, and what it becomes."""
+
+import datetime
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from gelato.io import read_graph_with_report
+
+NODES = [f"n{k:02d}" for k in range(40)]
+EDGES = list(itertools.pairwise(NODES))
+
+
+def read_column(values, kind=None):
+    frame = pl.DataFrame({"id": NODES, "c": pl.Series(values, strict=False)})
+    encode = None if kind is None else {"c": kind}
+    graph, report = read_graph_with_report(EDGES, frame, encode=encode)
+    (choice,) = report.column_choices
+    matrix = graph.attributes
+    if matrix is not None and sp.issparse(matrix):
+        matrix = matrix.toarray()
+    return choice, graph, matrix
+
+
+def repeat(*values):
+    return [values[k % len(values)] for k in range(len(NODES))]
+
+
+TITLES = [f"a study of thing {k} in graphs" for k in range(len(NODES))]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "width"),
+    [
+        (list(range(40)), "numeric", 1),
+        (repeat("1", "2.5", "NA"), "numeric", 1),
+        (repeat(True, False, None), "numeric", 1),
+        (repeat("true", "False", None), "numeric", 1),
+        (repeat("red", "blue"), "category", 2),
+        (repeat("New York City", "San Jose del Cabo"), "category", 2),
+        (TITLES, "text", 35),
+        (repeat("a;b", "b|c", "a"), "list", 3),
+        (repeat(["p", "q"], [], ["q"]), "list", 2),
+        (repeat([0.5, 1.0], [2.0, 3.0]), "numeric", 2),
+        ([f"name{k}" for k in range(40)], "drop", 0),
+        (repeat(None), "drop", 0),
+        (repeat("", " "), "drop", 0),
+        (repeat(datetime.date(2020, 1, 1)), "drop", 0),
+    ],
+)
+def test_kinds_are_found(values, kind, width):
+    choice, graph, _ = read_column(values)
+    assert (choice.kind, choice.width) == (kind, width), choice.reason
+    assert graph.num_attributes == width
+    assert choice.reason
+    assert any("column 'c'" in note for note in graph.notes)
+
+
+def test_numbers_and_missing_ones():
+    _, graph, matrix = read_column(repeat("1", "2.5", "NA", ""))
+    assert matrix[:4, 0].tolist() == [1, 2.5, 0, 0]
+    assert any("20 missing numbers read as 0" in note for note in graph.notes)
+    _, _, matrix = read_column(repeat("true", "False", None))
+    assert matrix[:3, 0].tolist() == [1, 0, 0]
+
+
+def test_categories_lists_and_words():
+    _, graph, matrix = read_column(repeat("red", "blue", None))
+    assert graph.attribute_names == ("c=blue", "c=red")
+    assert matrix[:3].tolist() == [[0, 1], [1, 0], [0, 0]]
+    _, graph, matrix = read_column(repeat("a;b", "b| c", "a;a;"))
+    assert graph.attribute_names == ("c=a", "c=b", "c=c")
+    assert matrix[:3].tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 0]]
+    _, graph, matrix = read_column(TITLES)
+    assert "c:study" in graph.attribute_names
+    assert set(np.unique(matrix)) == {0, 1}
+    _, graph, matrix = read_column(repeat([0.5, 1.0], None))
+    assert graph.attribute_names == ("c[0]", "c[1]")
+    assert matrix[:2].tolist() == [[0.5, 1.0], [0, 0]]
+
+
+def test_constant_columns_are_kept_and_told():
+    choice, _, matrix = read_column(repeat(3))
+    assert "constant" in choice.reason
+    assert matrix.tolist() == [[3]] * 40
+    assert "constant" in read_column(repeat("same"))[0].reason
+    assert "constant" not in read_column(repeat(1, 2))[0].reason
+
+
+def test_the_user_decides():
+    assert read_column(repeat(1, 2), "category")[1].attribute_names == ("c=1", "c=2")
+    assert read_column(repeat(1, 2), "drop")[1].attributes is None
+    assert read_column(repeat("a b", "b c d"), "text")[0].kind == "text"
+    assert read_column([f"name{k}" for k in range(40)], "category")[0].width == 40
+    assert read_column(repeat("?", "!"), "text")[0].width == 0
+    assert read_column(repeat("x"), "list")[0].reason.startswith("as asked")
+
+
+def test_sparse_or_dense_by_the_share_filled():
+    names = [f"name{k}" for k in range(40)]
+    assert sp.issparse(read_column(names, "category")[1].attributes)
+    assert isinstance(read_column(repeat(1, 2))[1].attributes, np.ndarray)
+    assert read_column(repeat(1, 2))[1].attributes.dtype == np.float32
