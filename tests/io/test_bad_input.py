@@ -140,6 +140,9 @@ def test_bad_attribute_cells_name_their_line(write):
     words = {"id": [0, 1], "x": [["p"], ["q"]]}
     with pytest.raises(InputError, match="row 1: column 'x' needs 1 finite numbers"):
         read_graph([(0, 1)], words, encode={"x": "numeric"})
+    huge = {"id": [0, 1], "x": [[1.0], [1e300]]}
+    with pytest.raises(InputError, match="row 2: column 'x' needs 1 finite numbers"):
+        read_graph([(0, 1)], huge)
     with pytest.raises(UsageError, match="attribute table"):
         read_graph(edges, encode={"x": "text"})
     with pytest.raises(InputError, match="has no rows"):

@@ -155,7 +155,7 @@ def test_networkx_weights_attributes_and_multigraphs():
     assert built.weights.tolist() == [3.0]
     assert built.attribute_names == ("age", "kind=red")
     assert dense(built.attributes).tolist() == [[3, 1], [0, 0]]
-    assert any("1 edges without a weight" in note for note in built.notes)
+    assert any("weight 1 for 1 edge" in note for note in built.notes)
     grid = Graph.from_networkx(nx.grid_2d_graph(2, 2))
     assert grid.index_of((1, 1)) == grid.node_ids.tolist().index((1, 1))
     assert from_networkx(nx.Graph()).num_nodes == 0

@@ -191,7 +191,9 @@ def test_ids_that_differ_in_type_are_matched_and_told():
     assert back.node_ids.tolist() == ["1", "2"]
     kept = read_graph([("a", "a ")])
     assert kept.num_nodes == 2
-    assert any("1 ids in column 'column_2' keep the white" in n for n in kept.notes)
+    assert any(
+        "white space kept around 1 id in column 'column_2'" in n for n in kept.notes
+    )
     padded = read_graph([("a", "b")], {"id": ["a ", "b"], "x": [5, 6]})
     assert padded.attributes.ravel().tolist() == [5, 6]
     with pytest.raises(InputError, match="row 2: the id 'q' is not an integer"):

@@ -14,6 +14,7 @@ from gelato.io.attributes import NodeData
 from gelato.io.edges import EdgeRows
 from gelato.io.report import ReadReport
 from gelato.io.tables import Table
+from gelato.io.wording import counted
 
 
 @dataclass
@@ -85,7 +86,7 @@ def _isolated(with_edges: npt.NDArray[np.bool_]) -> list[str]:
     count = int(np.count_nonzero(~with_edges))
     if not with_edges.any():
         return ["the graph has no edges"]
-    return [f"{count:,} nodes have no edges"] if count else []
+    return [f"no edges at {counted(count, 'node')}"] if count else []
 
 
 def _missing_rows(
@@ -100,7 +101,7 @@ def _missing_rows(
     at = int(np.argmin(described))
     first = at if nodes.ids is None else nodes.ids[at]
     name = state.attribute_table.name
-    told = f"{name}: {count:,} nodes have no row, for example {first!s}"
+    told = f"{name}: no row for {counted(count, 'node')}, for example {first!s}"
     if missing == "error":
         raise InputError(
             f"{told}.", hint="Add the rows, or allow it with missing='zero' or 'drop'."

@@ -17,6 +17,7 @@ from gelato.io.kinds import encode_column
 from gelato.io.numbers import to_numbers
 from gelato.io.report import ColumnChoice
 from gelato.io.tables import Table
+from gelato.io.wording import counted
 
 # Below this share of filled cells a CSR matrix is smaller and faster than an array.
 _DENSE_FROM = 0.25
@@ -76,7 +77,7 @@ def encode_table(
 def _told(choice: ColumnChoice) -> str:
     if choice.kind == "drop":
         return f"column {choice.name!r} not used: {choice.reason}"
-    width = f"{choice.width:,} attribute{'' if choice.width == 1 else 's'}"
+    width = counted(choice.width, "attribute")
     return f"column {choice.name!r} read as {choice.kind}, {width}: {choice.reason}"
 
 
@@ -112,7 +113,8 @@ def _distinct_rows(table: Table, nodes: IntArray, notes: list[str]) -> IntArray:
                 hint="Keep one row per node.",
             )
     if len(repeated):
-        notes.append(f"{table.name}: merged {len(repeated):,} repeated equal rows")
+        merged = counted(len(repeated), "repeated equal row")
+        notes.append(f"{table.name}: merged {merged}")
     return np.sort(first).astype(np.int64)
 
 

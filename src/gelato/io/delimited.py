@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gelato.errors import InputError
 from gelato.io.formulas import unguarded
+from gelato.io.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,7 +59,8 @@ def parse_delimited(
     """
     text = text.replace("\r\n", "\n")
     text, skipped = _without_comments(text)
-    notes = [f"{name}: skipped {skipped} comment lines at the top"] if skipped else []
+    comments = counted(skipped, "comment line")
+    notes = [f"{name}: skipped {comments} at the top"] if skipped else []
     if not text.strip():
         raise InputError(f"{name} has no rows.", hint="Write or export the file again.")
     if delimiter is None:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from gelato.errors import InputError
 from gelato.io.numbers import MISSING, to_float, to_numbers
 from gelato.io.tables import Table
+from gelato.io.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +47,7 @@ def encode_numeric(table: Table, series: pl.Series) -> Encoded:
         )
     narrow[missing] = 0
     count = int(missing.sum())
-    note = f"column {series.name!r}: {count:,} missing numbers read as 0"
+    note = f"column {series.name!r}: {counted(count, 'missing number')} read as 0"
     matrix = sp.csr_array(narrow[:, None])
     return Encoded(matrix, (series.name,), (note,) if count else ())
 
@@ -119,13 +120,14 @@ def encode_vector(table: Table, series: pl.Series) -> Encoded:
     """Keep lists of numbers of one length as that many attributes."""
     rows = series.to_list()
     width = max((len(row) for row in rows if row is not None), default=0)
-    values = np.zeros((len(rows), width))
+    values = np.zeros((len(rows), width), dtype=np.float32)
     missing = 0
     for place, row in enumerate(rows):
         if row is None:
             missing += 1
             continue
-        filled = [to_float(item) for item in row]
+        with np.errstate(over="ignore"):
+            filled = np.array([to_float(item) for item in row]).astype(np.float32)
         if len(filled) != width or not np.all(np.isfinite(filled)):
             raise InputError(
                 f"{table.place(place)}: column {series.name!r} needs {width} finite "
@@ -134,8 +136,8 @@ def encode_vector(table: Table, series: pl.Series) -> Encoded:
             )
         values[place] = filled
     names = tuple(f"{series.name}[{k}]" for k in range(width))
-    note = f"column {series.name!r}: {missing:,} missing vectors read as 0"
-    matrix = sp.csr_array(values.astype(np.float32))
+    note = f"column {series.name!r}: {counted(missing, 'missing vector')} read as 0"
+    matrix = sp.csr_array(values)
     return Encoded(matrix, names, (note,) if missing else ())
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gelato.errors import InputError
 from gelato.graph import as_id_array
 from gelato.io.tables import Table
+from gelato.io.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +52,7 @@ def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
         changed = int((stripped != series).sum())
         notes = (
             [
-                f"{table.name}: removed white space around {changed:,} ids in "
+                f"{table.name}: removed white space around {counted(changed, 'id')} in "
                 f"column {column!r}"
             ]
             if changed
@@ -69,8 +70,10 @@ def _typed_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[
     if series.dtype == pl.String:
         _refuse_empty(table, column, series)
         padded = int((series.str.strip_chars() != series).sum())
-        note = f"{table.name}: {padded:,} ids in column {column!r} keep the white space"
-        return Ids("text", series), [f"{note} around them"] if padded else []
+        note = (
+            f"{table.name}: white space kept around {counted(padded, 'id')} in column"
+        )
+        return Ids("text", series), [f"{note} {column!r}"] if padded else []
     if series.dtype.is_float():
         _refuse_empty(table, column, series.fill_nan(None))
         return _float_ids(table, column, series)
@@ -204,7 +207,7 @@ def match_ids(known: Ids, other: Ids, table: Table) -> tuple[Ids, list[str]]:
             hint="Choose the id column with id=, or check that the files belong "
             "together.",
         )
-    note = f"{table.name}: matched {changed:,} ids that differ in type or white space"
+    note = f"{table.name}: matched {counted(changed, 'id')} across type or white space"
     return converted, [note] if changed else []
 
 

@@ -20,6 +20,7 @@ from gelato.io.encoding import (
 from gelato.io.numbers import to_numbers
 from gelato.io.report import ColumnChoice
 from gelato.io.tables import Table
+from gelato.io.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -131,7 +132,7 @@ def _find_word_kind(series: pl.Series, cells: list[str]) -> tuple[str, str]:
     if words >= 3 and 2 * distinct > len(cells):
         return "text", f"{words:.0f} words per cell, few cells equal"
     if distinct <= _FEW or 2 * distinct <= len(cells):
-        return "category", f"{distinct:,} different values"
+        return "category", counted(distinct, "different value")
     return "drop", (
         f"{distinct:,} different values in {len(cells):,} rows look like names; "
         "encode it as 'category' or 'text' to keep it"

@@ -12,6 +12,7 @@ from gelato.errors import InputError, MissingExtraError
 from gelato.graph import Graph
 from gelato.io.attributes import encode_table
 from gelato.io.tables import read_table
+from gelato.io.wording import counted
 
 
 def from_networkx(
@@ -92,7 +93,8 @@ def _weights(
                 hint="Weights must be positive, finite numbers.",
             )
         weights.append(number)
-    return weights, [f"{lacking:,} edges without a weight weigh 1"] if lacking else []
+    note = f"weight 1 for {counted(lacking, 'edge')} without a weight"
+    return weights, [note] if lacking else []
 
 
 def to_networkx(graph: Graph, *, attributes: bool = False) -> Any:
