@@ -25,6 +25,9 @@ Sigma = Literal["estimate", "exact"]
 
 # Fewer sampled negatives than this leave sigma with more than about 0.5% of noise.
 _ENOUGH_NEGATIVES = 100_000
+SIGMA_SAMPLE = 200_000
+"""How many uniform negatives to draw for sigma alone, where one must."""
+
 # Up to this many pairs an exact sum takes at most about as long as a training step.
 _EXACT_PAIRS = 20_000_000
 

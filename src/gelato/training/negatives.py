@@ -1,0 +1,319 @@
+"""Which negatives a training step sees, and which positive each is compared with.
+
+A sampler is anything with ``uniform`` and ``draw``; four are built in. ``uniform``
+tells whether a step's negatives are a uniform sample of all negatives, so that the
+deviation of the scores may be estimated from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from gelato.errors import UnknownNameError, UsageError
+from gelato.kernels.negatives import HashDealer
+from gelato.kernels.partition import partition_nodes
+from gelato.kernels.walk_structure import PairLists, WalkStructure
+from gelato.training.batches import NegativePairs, generator
+
+IntArray = npt.NDArray[np.int64]
+Scorer = Callable[[PairLists], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """The negatives of one step.
+
+    Parameters
+    ----------
+    lists : PairLists
+        The pairs, by row, in the structure's inside labels.
+    groups : (K,) int32
+        The positive, 0 .. P-1, that each is compared with, in the lists' order.
+    """
+
+    lists: PairLists
+    groups: npt.NDArray[np.int32]
+
+
+class NegativeSampler(Protocol):
+    """What the training loop asks of a sampler."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the negatives are a uniform sample of all negatives."""
+
+    def draw(
+        self, epoch: int, batch: int, num_positives: int, score: Scorer
+    ) -> Negatives:
+        """Return the negatives of one step.
+
+        Parameters
+        ----------
+        epoch, batch : int
+            Which step; the same step must give the same negatives.
+        num_positives : int
+            Number of positives P in the batch.
+        score : callable
+            Gives the current standardised scores of listed pairs, for samplers
+            that follow the model; others need not call it.
+        """
+
+
+def grouped(
+    structure: WalkStructure, pairs: IntArray, groups: npt.NDArray[Any]
+) -> Negatives:
+    """Return pairs in the graph's own labels, with their groups, as a step's."""
+    lists, order = structure.sort_pairs(pairs)
+    return Negatives(lists, groups[order].astype(np.int32))
+
+
+class UnbiasedNegatives:
+    """Every negative exactly once per epoch, dealt out by hash.
+
+    Parameters
+    ----------
+    structure : WalkStructure
+        The graph of the run.
+    training_edges : (m, 2) int64
+        The pairs that are not negatives.
+    batches : int
+        Number of batches per epoch.
+    seed : int
+        With the epoch, decides everything.
+    **options
+        ``byte_budget`` and ``threads`` of :class:`gelato.kernels.negatives.HashDealer`.
+    """
+
+    uniform = True
+
+    def __init__(
+        self,
+        structure: WalkStructure,
+        training_edges: IntArray,
+        *,
+        batches: int,
+        seed: int,
+        **options: Any,
+    ) -> None:
+        self.dealer = HashDealer(
+            structure, training_edges, batches=batches, seed=seed, **options
+        )
+
+    def draw(
+        self, epoch: int, batch: int, num_positives: int, score: Scorer
+    ) -> Negatives:
+        """Return the batch's share of all negatives."""
+        lists = self.dealer.batch(epoch, batch)
+        return Negatives(lists, self.dealer.groups(epoch, lists, num_positives))
+
+
+class _FewNegatives:
+    """What the samplers with a fixed number of negatives per positive share.
+
+    ``batches`` is taken so that all samplers are made alike; it changes nothing.
+    """
+
+    uniform = False
+
+    def __init__(
+        self,
+        structure: WalkStructure,
+        training_edges: IntArray,
+        *,
+        seed: int,
+        batches: int = 1,
+        per_positive: int = 1,
+    ) -> None:
+        if per_positive < 1:
+            raise UsageError(f"per_positive must be at least 1, not {per_positive}.")
+        self.structure, self.seed, self.per_positive = structure, seed, per_positive
+        self.all = NegativePairs(structure.num_nodes, training_edges)
+
+    def _random(self, epoch: int, batch: int) -> np.random.Generator:
+        return generator(self.seed, type(self).__name__, epoch, batch)
+
+    def _groups(self, num_positives: int) -> IntArray:
+        return np.tile(np.arange(num_positives), self.per_positive)
+
+
+class BiasedNegatives(_FewNegatives):
+    """As many uniform negatives as positives, redrawn each epoch.
+
+    Each positive gets exactly ``per_positive`` of them. The share of positives is
+    then far above that of the graph: the biased training of the paper.
+    """
+
+    uniform = True
+
+    def draw(
+        self, epoch: int, batch: int, num_positives: int, score: Scorer
+    ) -> Negatives:
+        """Return uniform negatives, one group per positive."""
+        groups = self._groups(num_positives)
+        pairs = self.all.sample(len(groups), self._random(epoch, batch))
+        return grouped(self.structure, pairs, groups)
+
+
+class PartitionedNegatives(_FewNegatives):
+    """Hard negatives: both ends in the same community of the graph.
+
+    Parameters
+    ----------
+    structure, training_edges, seed, batches, per_positive
+        As for :class:`BiasedNegatives`.
+    communities : (n,) int64, optional
+        A community per node; default: label propagation on the structure.
+    parts : int
+        How many communities to aim at, where they are not given.
+    """
+
+    # Rounds of drawing before uniform negatives fill what is missing, as they must
+    # where communities are cliques or single nodes.
+    _ROUNDS = 20
+
+    def __init__(
+        self,
+        structure: WalkStructure,
+        training_edges: IntArray,
+        *,
+        seed: int,
+        batches: int = 1,
+        per_positive: int = 1,
+        communities: IntArray | None = None,
+        parts: int = 32,
+    ) -> None:
+        super().__init__(
+            structure,
+            training_edges,
+            seed=seed,
+            batches=batches,
+            per_positive=per_positive,
+        )
+        if communities is None:
+            communities = partition_nodes(structure, parts=parts, seed=seed)
+        elif len(communities) != structure.num_nodes:
+            raise UsageError(
+                f"{len(communities)} communities for {structure.num_nodes} nodes."
+            )
+        self.communities = communities
+        self._members = np.argsort(communities, kind="stable")
+        self._sizes = np.bincount(communities)
+        self._first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+
+    def draw(
+        self, epoch: int, batch: int, num_positives: int, score: Scorer
+    ) -> Negatives:
+        """Return negatives inside communities, uniform among those."""
+        groups, random = self._groups(num_positives), self._random(epoch, batch)
+        found = np.empty((0, 2), np.int64)
+        if np.any(self._sizes > 1):
+            for _ in range(self._ROUNDS):
+                found = np.concatenate([found, self._propose(len(groups), random)])
+                if len(found) >= len(groups):
+                    break
+        missing = max(0, len(groups) - len(found))
+        if missing:
+            found = np.concatenate([found, self.all.sample(missing, random)])
+        return grouped(self.structure, found[: len(groups)], groups)
+
+    def _propose(self, count: int, random: np.random.Generator) -> IntArray:
+        sizes = self._sizes.astype(np.float64)
+        share = np.cumsum(sizes * (sizes - 1))
+        at = random.random(count) * share[-1]
+        chosen = np.searchsorted(share, at, side="right")
+        one = random.integers(0, self._sizes[chosen])
+        two = random.integers(0, self._sizes[chosen] - 1)
+        two += two >= one
+        ends = np.stack([one, two], axis=1) + self._first[chosen][:, None]
+        pairs = np.sort(self._members[ends], axis=1)
+        return pairs[self.all.contains(pairs)]
+
+
+class AdversarialNegatives(_FewNegatives):
+    """Hard negatives: those the current model ranks high.
+
+    For each negative wanted, ``proposals`` uniform ones are scored and one is drawn
+    with probability proportional to exp(score / temperature).
+
+    Parameters
+    ----------
+    structure, training_edges, seed, batches, per_positive
+        As for :class:`BiasedNegatives`.
+    proposals : int
+        How many to choose from.
+    temperature : float
+        High: nearly uniform; low: the highest score.
+    """
+
+    def __init__(
+        self,
+        structure: WalkStructure,
+        training_edges: IntArray,
+        *,
+        seed: int,
+        batches: int = 1,
+        per_positive: int = 1,
+        proposals: int = 16,
+        temperature: float = 1.0,
+    ) -> None:
+        super().__init__(
+            structure,
+            training_edges,
+            seed=seed,
+            batches=batches,
+            per_positive=per_positive,
+        )
+        if proposals < 1 or not temperature > 0:
+            raise UsageError(
+                f"proposals is {proposals} and temperature {temperature}; at least 1 "
+                "and more than 0 are expected."
+            )
+        self.proposals, self.temperature = proposals, temperature
+
+    def draw(
+        self, epoch: int, batch: int, num_positives: int, score: Scorer
+    ) -> Negatives:
+        """Return one proposal per group, drawn by the model's scores."""
+        groups, random = self._groups(num_positives), self._random(epoch, batch)
+        pairs = self.all.sample(len(groups) * self.proposals, random)
+        lists, order = self.structure.sort_pairs(pairs)
+        scores = np.empty(len(pairs))
+        scores[order] = score(lists)
+        # The largest of score + Gumbel noise is a draw from the softmax.
+        keys = scores / self.temperature + random.gumbel(size=len(pairs))
+        best = np.argmax(keys.reshape(len(groups), self.proposals), axis=1)
+        chosen = pairs[np.arange(len(groups)) * self.proposals + best]
+        return grouped(self.structure, chosen, groups)
+
+
+SAMPLERS: dict[str, Callable[..., NegativeSampler]] = {
+    "unbiased": UnbiasedNegatives,
+    "biased": BiasedNegatives,
+    "partitioned": PartitionedNegatives,
+    "adversarial": AdversarialNegatives,
+}
+
+
+def make_sampler(
+    name: str,
+    structure: WalkStructure,
+    training_edges: IntArray,
+    *,
+    batches: int,
+    seed: int,
+    **options: Any,
+) -> NegativeSampler:
+    """Return a sampler by name; add your own to ``SAMPLERS``."""
+    if name not in SAMPLERS:
+        raise UnknownNameError(
+            f"There is no sampler of negatives {name!r}.",
+            hint=f"Known: {', '.join(sorted(SAMPLERS))}.",
+        )
+    return SAMPLERS[name](
+        structure, training_edges, batches=batches, seed=seed, **options
+    )
