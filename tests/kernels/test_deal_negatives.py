@@ -102,9 +102,10 @@ def test_batches_groups_and_their_combination_are_uniform(seed: int) -> None:
 
 def test_consecutive_epochs_deal_independently() -> None:
     dealer, _ = dealer_of(500, 0.01, 3, batches=5)
-    fate: list[dict] = []
-    for epoch in (7, 8):
-        fate.append({pair: b for b in range(5) for pair in listed(dealer, epoch, b)})
+    fate = [
+        {pair: b for b in range(5) for pair in listed(dealer, epoch, b)}
+        for epoch in (7, 8)
+    ]
     joint = np.zeros((5, 5))
     for pair, batch in fate[0].items():
         joint[batch, fate[1][pair]] += 1

@@ -5,12 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from walk_graphs import Case, cases, make_case
 
 from gelato.errors import InputError, UsageError
 from gelato.kernels.chunks import balanced_chunks, run_chunks
 from gelato.kernels.walk_passes import pull_gradients, score_pairs
 from gelato.kernels.walk_structure import PairLists, WalkStructure
+from walk_graphs import Case, cases, make_case
 
 
 def lists_of(case: Case, seed: int, count: int = 40):
@@ -123,7 +123,7 @@ def test_weight_zero_still_has_a_gradient() -> None:
     # An edge of weight 0 is not a masked one: raising it must show.
     case = make_case(8, 0.6, 2, loops="all", masked=0, t=3)
     case.weights[0] = 0
-    pairs, lists, order = lists_of(case, 1)
+    pairs, lists, _ = lists_of(case, 1)
     none = PairLists.empty(8, np.uint16)
     _, _, gradient = passes(case, (lists, none), (np.ones(40), np.ones(0)))
     weights = case.weights.clone().requires_grad_()
