@@ -11,53 +11,78 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from gelato.kernels.random_bits import mix
 
-_LANES = 8  # columns per byte of random bits
+_WORD = 64  # columns per word of random bits
+_DIGITS = 32  # binary digits of a probability
+_LANES = 16  # running sums of a dot product
 
 
-def keep_table(drop: float, dtype: Any) -> Any:
-    """Return the factors of 8 columns for every byte: 0 or ``1 / (1 - drop)``."""
-    bits = (np.arange(256)[:, None] >> np.arange(_LANES)[None, :]) & 1
-    return (bits / (1.0 - drop)).astype(dtype)
+def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
+    """Return what :func:`keep_row` needs to keep elements with chance ``1 - drop``.
+
+    The chance as a binary fraction of 32 digits, the last of them that is 1, and the
+    factor ``1 / (1 - drop)`` of what is kept.
+    """
+    chance = round((1.0 - drop) * 2.0**_DIGITS)
+    last = (chance & -chance).bit_length() - 1
+    return chance, last, np.dtype(dtype).type(1.0 / (1.0 - drop))
 
 
-def keep_threshold(drop: float) -> int:
-    """Return the chance to keep an element as a 32-bit binary fraction."""
-    return round((1.0 - drop) * 2.0**32)
+@intrinsic
+def _spread_bits(typing_context: Any, out: Any, bits: Any, factor: Any) -> Any:
+    """Write ``factor`` to the elements of ``out`` (64,) whose bit is 1, 0 elsewhere."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        scalar = context.get_data_type(signature.args[0].dtype)
+        vector = ir.VectorType(scalar, _WORD)
+        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), _WORD))
+        blank = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(blank, args[2], ir.Constant(ir.IntType(32), 0))
+        pattern = ir.Constant(ir.VectorType(ir.IntType(32), _WORD), [0] * _WORD)
+        spread = builder.shuffle_vector(first, blank, pattern)
+        zeros = ir.Constant(vector, [0.0] * _WORD)
+        target = builder.bitcast(data, vector.as_pointer())
+        align = signature.args[0].dtype.bitwidth // 8
+        builder.store(builder.select(chosen, spread, zeros), target, align=align)
+        return context.get_dummy_value()
+
+    return types.void(out, types.uint64, out.dtype), emit
 
 
 @numba.njit(cache=True, nogil=True)
-def keep_row(key: Any, row: int, threshold: int, table: Any, keep: Any) -> None:
+def keep_row(
+    key: Any, row: int, chance: int, last: int, factor: Any, keep: Any
+) -> None:
     """Fill ``keep`` with the dropout factors of one row.
 
     Sixty-four independent bits that are 1 with probability q come from as many random
     words as q has binary digits: going from the last digit to the first, a 1 means
-    "or", a 0 means "and". One half needs a single word.
+    "or", a 0 means "and". One half needs a single word. ``keep`` must have room for
+    whole words.
     """
-    if threshold >> 32:
-        keep[:] = table[255, 0]
-        return
-    zeros = 0
-    while (threshold >> zeros) & 1 == 0:
-        zeros += 1
-    words = (keep.size + 63) // 64
+    words = keep.size // _WORD
     for word in range(words):
-        counter = np.uint64(row * words + word) << np.uint64(5)
         bits = np.uint64(0)
-        for digit in range(zeros, 32):
+        if last == _DIGITS:  # nothing is dropped
+            bits = ~bits
+        counter = np.uint64(row * words + word) * np.uint64(_DIGITS)
+        for digit in range(last, _DIGITS):
             drawn = mix(key ^ (counter + np.uint64(digit)))
-            bits = bits | drawn if (threshold >> digit) & 1 else bits & drawn
-        for byte in range(min(8, (keep.size - word * 64 + _LANES - 1) // _LANES)):
-            factors = table[(bits >> np.uint64(byte * 8)) & np.uint64(255)]
-            first = word * 64 + byte * _LANES
-            if first + _LANES <= keep.size:
-                for k in range(_LANES):
-                    keep[first + k] = factors[k]
-            else:
-                for k in range(keep.size - first):
-                    keep[first + k] = factors[k]
+            bits = bits | drawn if (chance >> digit) & 1 else bits & drawn
+        _spread_bits(keep[word * _WORD :], bits, factor)
+
+
+@numba.njit(cache=True, nogil=True)
+def _room(width: int, dtype: Any) -> Any:
+    """Return zeros for ``width`` columns, rounded up to whole words."""
+    return np.zeros((width + _WORD - 1) // _WORD * _WORD, dtype)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -86,21 +111,22 @@ def norm_dropout(
     part_start: Any,
     part_chunk: Any,
     key: Any,
-    threshold: int,
-    table: Any,
+    chance: int,
+    last: int,
+    factor: Any,
     out: Any,
     start: int,
     stop: int,
 ) -> None:
     """Write ``keep * (scale * x + shift)``, scale and shift by the part's chunk."""
-    keep = np.empty(x.shape[1], x.dtype)
+    keep = _room(x.shape[1], x.dtype)
     for part in range(start, stop):
-        factor, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, threshold, table, keep)
+            keep_row(key, e, chance, last, factor, keep)
             row, target = x[e], out[e]
             for k in range(row.size):
-                target[k] = keep[k] * (factor[k] * row[k] + offset[k])
+                target[k] = keep[k] * (slope[k] * row[k] + offset[k])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -111,34 +137,36 @@ def norm_dropout_dot(
     part_start: Any,
     part_chunk: Any,
     key: Any,
-    threshold: int,
-    table: Any,
+    chance: int,
+    last: int,
+    factor: Any,
     weight: Any,
     out: Any,
     start: int,
     stop: int,
 ) -> None:
     """Write the product of each row of :func:`norm_dropout` with one weight vector."""
-    keep = np.empty(x.shape[1], x.dtype)
-    terms = np.empty(x.shape[1], x.dtype)
+    keep = _room(x.shape[1], x.dtype)
+    terms = _room(x.shape[1], x.dtype)
+    lanes = np.zeros(_LANES, x.dtype)
     for part in range(start, stop):
-        factor, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, threshold, table, keep)
+            keep_row(key, e, chance, last, factor, keep)
             row = x[e]
             for k in range(row.size):
-                terms[k] = keep[k] * (factor[k] * row[k] + offset[k]) * weight[k]
-            # Four running sums: the additions of one would wait for each other.
-            a, b, c, d = 0.0, 0.0, 0.0, 0.0
-            whole = row.size - row.size % 4
-            for k in range(0, whole, 4):
-                a += terms[k]
-                b += terms[k + 1]
-                c += terms[k + 2]
-                d += terms[k + 3]
-            for k in range(whole, row.size):
-                a += terms[k]
-            out[e] = (a + b) + (c + d)
+                terms[k] = keep[k] * (slope[k] * row[k] + offset[k]) * weight[k]
+            # Sixteen running sums: the additions of one would wait for each other.
+            lanes[:] = 0
+            for first in range(0, terms.size, _LANES):
+                for k in range(_LANES):
+                    lanes[k] += terms[first + k]
+            half = _LANES
+            while half > 1:
+                half //= 2
+                for k in range(half):
+                    lanes[k] += lanes[half + k]
+            out[e] = lanes[0]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -150,8 +178,9 @@ def gradient_sums(
     part_start: Any,
     part_chunk: Any,
     key: Any,
-    threshold: int,
-    table: Any,
+    chance: int,
+    last: int,
+    factor: Any,
     sums: Any,
     start: int,
     stop: int,
@@ -160,15 +189,15 @@ def gradient_sums(
 
     ``gradient`` is (rows, columns), or (rows, 1) where all columns share it.
     """
-    keep = np.empty(x.shape[1], x.dtype)
+    keep = _room(x.shape[1], x.dtype)
+    plain, normed = _room(x.shape[1], x.dtype), _room(x.shape[1], x.dtype)
     shared = gradient.shape[1] == 1
     for part in range(start, stop):
-        centre, factor = mean[part_chunk[part]], inverse[part_chunk[part]]
-        plain, normed = sums[part, 0], sums[part, 1]
+        centre, spread = mean[part_chunk[part]], inverse[part_chunk[part]]
         plain[:] = 0
         normed[:] = 0
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, threshold, table, keep)
+            keep_row(key, e, chance, last, factor, keep)
             row, upstream = x[e], gradient[e]
             if shared:
                 for k in range(row.size):
@@ -178,7 +207,10 @@ def gradient_sums(
                     keep[k] *= upstream[k]
             for k in range(row.size):
                 plain[k] += keep[k]
-                normed[k] += keep[k] * ((row[k] - centre[k]) * factor[k])
+                normed[k] += keep[k] * ((row[k] - centre[k]) * spread[k])
+        for k in range(x.shape[1]):
+            sums[part, 0, k] = plain[k]
+            sums[part, 1, k] = normed[k]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -193,8 +225,9 @@ def gradient_through(
     part_start: Any,
     part_chunk: Any,
     key: Any,
-    threshold: int,
-    table: Any,
+    chance: int,
+    last: int,
+    factor: Any,
     out: Any,
     sums: Any,
     start: int,
@@ -206,15 +239,16 @@ def gradient_through(
     one row of gain, plain and normed per chunk. ``gradient`` as in
     :func:`gradient_sums`; ``out`` may be ``x`` or ``gradient``.
     """
-    keep = np.empty(x.shape[1], x.dtype)
+    keep = _room(x.shape[1], x.dtype)
+    total = _room(x.shape[1], x.dtype)
     shared = gradient.shape[1] == 1
     for part in range(start, stop):
         chunk = part_chunk[part]
-        centre, factor, slope = mean[chunk], inverse[chunk], gain[chunk]
+        centre, spread, slope = mean[chunk], inverse[chunk], gain[chunk]
         offset, tilt = plain[chunk], normed[chunk]
-        sums[part] = 0
+        total[:] = 0
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, threshold, table, keep)
+            keep_row(key, e, chance, last, factor, keep)
             row, upstream, target = x[e], gradient[e], out[e]
             if shared:
                 for k in range(row.size):
@@ -223,8 +257,12 @@ def gradient_through(
                 for k in range(row.size):
                     keep[k] *= upstream[k]
             for k in range(row.size):
-                normal = (row[k] - centre[k]) * factor[k]
+                normal = (row[k] - centre[k]) * spread[k]
                 value = slope[k] * (keep[k] - offset[k] - normal * tilt[k])
-                target[k] = value if row[k] > 0 else 0
+                keep[k] = value if row[k] > 0 else 0
+            # Apart, because ``out`` may be ``x``: that would forbid vectors above.
             for k in range(row.size):
-                sums[part, k] += target[k]
+                target[k] = keep[k]
+                total[k] += keep[k]
+        for k in range(x.shape[1]):
+            sums[part, k] = total[k]

@@ -14,6 +14,10 @@ import numpy as np
 
 from gelato.kernels.row_sums import TILE, add_rows
 
+# Pairs that go through one tile of the table before the next: pairs come sorted by
+# their first node, so neighbours in the list read mostly the same rows of the tile.
+_BLOCK = 64
+
 
 @numba.njit(cache=True, nogil=True)
 def count_meetings(
@@ -85,37 +89,37 @@ def pair_layer(
     their squares, in float64. If ``preloaded``, the pair's own term is what ``out``
     holds beforehand and there are no lists.
     """
-    total = np.zeros(tiles.shape[0] * TILE, tiles.dtype)
+    total = np.zeros((_BLOCK, tiles.shape[0] * TILE), tiles.dtype)
     width = out.shape[1]
     for part in range(start, stop):
         sums[part] = 0
-        for e in range(part_start[part], part_start[part + 1]):
+        for block in range(part_start[part], part_start[part + 1], _BLOCK):
+            end = min(block + _BLOCK, part_start[part + 1])
+            total[:] = 0
             if preloaded:
-                total[:width] = out[e]
+                total[: end - block, :width] = out[block:end]
             else:
-                total[:] = 0
                 for tile in range(tiles.shape[0]):
-                    add_rows(
-                        total[tile * TILE :],
-                        tiles[tile],
-                        indices,
-                        values,
-                        indptr[e],
-                        indptr[e + 1],
-                    )
-            first, second, row = (
-                first_node[pairs[e, 0]],
-                second_node[pairs[e, 1]],
-                out[e],
-            )
-            for k in range(width):
-                x = total[k] + (first[k] + second[k]) + bias[k]
-                # Written so that a NaN stays a NaN.
-                row[k] = 0 if x <= 0 else x
-            for k in range(width):
-                x64 = np.float64(row[k])
-                sums[part, 0, k] += x64
-                sums[part, 1, k] += x64 * x64
+                    for e in range(block, end):
+                        add_rows(
+                            total[e - block, tile * TILE :],
+                            tiles[tile],
+                            indices,
+                            values,
+                            indptr[e],
+                            indptr[e + 1],
+                        )
+            for e in range(block, end):
+                first, second = first_node[pairs[e, 0]], second_node[pairs[e, 1]]
+                row, own = out[e], total[e - block]
+                for k in range(width):
+                    x = own[k] + (first[k] + second[k]) + bias[k]
+                    # Written so that a NaN stays a NaN.
+                    row[k] = 0 if x <= 0 else x
+                for k in range(width):
+                    x64 = np.float64(row[k])
+                    sums[part, 0, k] += x64
+                    sums[part, 1, k] += x64 * x64
 
 
 @numba.njit(cache=True, nogil=True)

@@ -87,11 +87,9 @@ class Plan:
             self.threads,
         )
 
-    def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, Array]:
-        """Return key, threshold and table of one layer's dropout."""
-        key = derive_key(*self.key, layer)
-        table = kernels.keep_table(self.drop, dtype)
-        return key, kernels.keep_threshold(self.drop), table
+    def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, int, Any]:
+        """Return key, chance, last digit and factor of one layer's dropout."""
+        return derive_key(*self.key, layer), *kernels.keep_chance(self.drop, dtype)
 
     def statistics(self, layer: int, sums: Array) -> NormState:
         """Return the statistics to normalise with, from the parts' sums."""
