@@ -1,0 +1,206 @@
+"""``gelato check``: what was read, and what working with it will cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.facts import graph_facts
+from gelato.cli.forecasts import (
+    RANKING_KERNELS,
+    forecast_data,
+    forecast_table,
+    is_heuristic,
+    tell_compilation,
+)
+from gelato.cli.grouping import grouped
+from gelato.cli.inputs import LoadedGraph, describe_split, load_graph, load_split
+from gelato.cli.options import DataOptions, OutputOptions, SplitOptions
+from gelato.cli.screen import Screen, make_facts, make_table, safe, shortened
+from gelato.errors import GelatoError
+
+if TYPE_CHECKING:
+    from gelato.graph import Graph
+    from gelato.io import ReadReport
+    from gelato.splits import EdgeSplit
+
+
+# Starts of notes that say again what the report's own lines and table say.
+_TOLD = ("column '", "dropped ", "merged ")
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("check")(grouped(check))
+
+
+def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None:
+    """Check the data: what was read, dropped, merged, missing; and a forecast."""
+    screen = Screen(output)
+    made: EdgeSplit | None = None
+    obstacle = ""
+    if split != SplitOptions():
+        loaded, made = load_split(data, split, screen)
+    else:
+        loaded = load_graph(data, screen)
+        made, obstacle = _usual_split(loaded.graph)
+    facts = graph_facts(loaded.graph)
+    _print_reading(screen, loaded)
+    _print_facts(screen, facts)
+    _print_split(screen, made, obstacle)
+    forecasts = _forecasts(screen, loaded.graph, made)
+    screen.show(
+        "", "Forecast of exact evaluation, by model", "", forecast_table(forecasts)
+    )
+    report = loaded.report
+    screen.give(
+        {
+            "name": loaded.name,
+            "reading": None if report is None else report.to_dict(),
+            "graph": facts,
+            "notes": list(loaded.graph.notes),
+            "split": None if made is None else describe_split(made),
+            "split_obstacle": obstacle or None,
+            "forecast": forecast_data(forecasts),
+        }
+    )
+
+
+def _usual_split(graph: Graph) -> tuple[EdgeSplit | None, str]:
+    """Return the split that other verbs make by default, or why there is none."""
+    from gelato.splits import split_edges
+
+    try:
+        made = split_edges(graph)
+    except GelatoError as error:
+        return None, str(error)
+    if not len(made.test):
+        return made, "too few edges for a test part: hold out more with --test 0.3"
+    return made, ""
+
+
+def _print_reading(screen: Screen, loaded: LoadedGraph) -> None:
+    report = loaded.report
+    rows = [("graph", safe(loaded.name))]
+    if report is not None:
+        rows += _reading_rows(report)
+    screen.show(make_facts(rows))
+    if report is not None and report.column_choices:
+        choices = [
+            (
+                shortened(choice.name),
+                choice.kind,
+                numbers.count(choice.width),
+                safe(choice.reason),
+            )
+            for choice in report.column_choices
+        ]
+        table = make_table("column", "read as", "attributes", "because", rows=choices)
+        for position in (1, 3):
+            table.columns[position].justify = "left"
+        table.columns[3].no_wrap = False
+        screen.show("", table)
+    told = _TOLD if report is not None else ()
+    rest = [note for note in loaded.graph.notes if not note.startswith(told)]
+    if rest:
+        rows = [("notes" if k == 0 else "", safe(note)) for k, note in enumerate(rest)]
+        screen.show("", make_facts(rows))
+
+
+def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
+    columns = ", ".join(f"{role} = {safe(c)}" for role, c in report.columns.items())
+    header = {True: "with", False: "without", None: "no"}[report.edges_header]
+    lost = {
+        "self-loop": report.self_loops,
+        "edge of weight 0": report.zero_weights,
+    }
+    dropped = [
+        numbers.plural(number, noun, "edges of weight 0" if " " in noun else "")
+        for noun, number in lost.items()
+    ]
+    rows = [
+        ("rows", f"{numbers.plural(report.edge_rows, 'row')}, {header} column names"),
+        ("columns", columns),
+        ("ids", {"int": "whole numbers", "text": "text"}.get(report.id_type, "mixed")),
+        ("dropped", ", ".join(dropped)),
+        ("merged", numbers.plural(report.repeated_edges, "repeated edge")),
+    ]
+    if report.attributes is not None:
+        without = numbers.plural(report.nodes_without_attributes, "node")
+        rows += [
+            ("attributes", safe(report.attributes)),
+            ("rows", numbers.plural(report.attribute_rows, "row")),
+            ("missing", f"{without} without attributes"),
+        ]
+    return rows
+
+
+def _print_facts(screen: Screen, facts: dict[str, Any]) -> None:
+    kind = "directed" if facts["directed"] else "undirected"
+    weighted = "weighted " if facts["weighted"] else ""
+    timed = ", with times" if facts["times"] else ""
+    rows = [
+        ("nodes", numbers.plural(facts["nodes"], "node")),
+        (
+            "edges",
+            f"{facts['edges']:,} {weighted}{kind} edges{timed} "
+            f"({numbers.percent(facts['density'])} % of "
+            f"{numbers.plural(facts['pairs'], 'pair')})",
+        ),
+        ("attributes", numbers.count(facts["attributes"])),
+    ]
+    degree = facts["degree"]
+    if degree is not None:
+        rows.append(
+            (
+                "neighbours",
+                f"{degree['min']:,} to {degree['max']:,} (most: "
+                f"{shortened(degree['max_node'])}), median {degree['median']:g}, mean "
+                f"{degree['mean']:.1f}",
+            )
+        )
+    rows += [
+        ("isolated", numbers.plural(facts["isolated"], "node")),
+        (
+            "components",
+            f"{facts['components']:,}, the largest with "
+            f"{numbers.plural(facts['largest_component'], 'node')}",
+        ),
+    ]
+    screen.show("", make_facts(rows))
+
+
+def _print_split(screen: Screen, split: EdgeSplit | None, obstacle: str) -> None:
+    if split is not None:
+        sizes = (
+            f"{len(split.train):,} training, {len(split.valid):,} validation, "
+            f"{len(split.test):,} test edges ({split.kind}, {split.fingerprint})"
+        )
+        screen.show(make_facts([("split", sizes)]))
+    if obstacle:
+        screen.show(make_facts([("no test", safe(obstacle))]))
+
+
+def _forecasts(screen: Screen, graph: Graph, split: EdgeSplit | None) -> dict[str, Any]:
+    """Return the forecast of every heuristic, or why it does not suit the graph."""
+    from gelato.models.registry import entries
+    from gelato.ranking.evaluate import test_candidates
+    from gelato.ranking.forecast import forecast
+
+    tell_compilation(screen, RANKING_KERNELS)
+    known = graph if split is None else split.train_graph
+    rule = None if split is None else test_candidates(split, "test")
+    found: dict[str, Any] = {}
+    heuristics = [entry for entry in entries() if is_heuristic(entry.name)]
+    with screen.progress("forecasting") as progress:
+        for done, entry in enumerate(heuristics):
+            if progress is not None:
+                progress(done, len(heuristics))
+            try:
+                model = entry.load()().fit(known)
+                found[entry.name] = forecast(model, known, candidates=rule)
+            except GelatoError as error:
+                found[entry.name] = safe(error.problem)
+    return found

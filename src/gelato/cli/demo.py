@@ -1,0 +1,216 @@
+"""``gelato demo``: everything at once on the graph that comes with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
+from gelato.cli.grouping import grouped
+from gelato.cli.inputs import describe_split
+from gelato.cli.options import OutputOptions
+from gelato.cli.outputs import check_output_folder
+from gelato.cli.predict import links_table
+from gelato.cli.rankings import BIASED
+from gelato.cli.screen import Screen, make_facts, make_table
+
+if TYPE_CHECKING:
+    from gelato.ranking import Evaluation
+    from gelato.splits import EdgeSplit
+
+DATASET = "citeseer"
+MODELS = ("cn", "aa", "ra", "pa", "ac", "cos")
+_LINKS = 100
+_NEXT_STEPS = (
+    ("look at them", "gelato check --edges FILE [--attributes FILE]"),
+    ("find links", "gelato predict --edges FILE --top 100 -o links.csv"),
+    ("measure", "gelato compare --edges FILE --models cn,aa,ra,ac"),
+)
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("demo")(grouped(demo))
+
+
+def demo(
+    output: OutputOptions,
+    folder: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where files go."),
+    ] = Path("demo-output"),
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example",
+            help="Show the paper's worked example instead: why balanced test sets "
+            "mislead.",
+        ),
+    ] = False,
+) -> None:
+    """Compare the heuristics on a citation graph, in seconds, with a picture."""
+    screen = Screen(output)
+    check_output_folder(folder)
+    if example:
+        _worked_example(screen, folder)
+    else:
+        _heuristics(screen, folder)
+
+
+def _heuristics(screen: Screen, folder: Path) -> None:
+    from gelato import load_dataset, make, split_edges
+    from gelato.io import write_table
+    from gelato.report.figures import draw_comparison, save_figure
+
+    graph = load_dataset(DATASET)
+    split = split_edges(graph)
+    tell_compilation(screen, {*RANKING_KERNELS, *SELECTING_KERNELS})
+    results = _measure(screen, split)
+    exact, biased = results["all"], results["sampled"]
+    names = sorted(MODELS, key=lambda name: exact[name].ap, reverse=True)
+    links = make(names[0]).fit(graph).predict(top=_LINKS)
+    title = f"{DATASET}: {numbers.plural(len(split.test), 'held-out link')} among "
+    title += f"{numbers.count(split.num_candidates('test'))} candidate pairs"
+    figure = draw_comparison(exact, biased, title)
+    written = [
+        write_table(_rows(names, exact, biased), folder / "ranking.csv"),
+        write_table(links, folder / "links.csv"),
+        *save_figure(figure, folder / "ranking"),
+    ]
+    screen.show(title, "", _table(names, exact, biased))
+    screen.show(_moral(names[0], exact, biased))
+    screen.show(
+        "", f"Links most likely missing, by {names[0]} from all known edges", ""
+    )
+    screen.show(links_table(links, 5))
+    _print_end(screen, written)
+    screen.give(
+        {
+            "data": DATASET,
+            "split": describe_split(split),
+            "ranking": _rows_as_records(names, exact, biased),
+            "links": links.to_dicts(),
+            "files": [str(path) for path in written],
+        }
+    )
+
+
+def _measure(screen: Screen, split: EdgeSplit) -> dict[str, dict[str, Evaluation]]:
+    """Return evaluations by protocol and model."""
+    from gelato import evaluate, make
+
+    results: dict[str, dict[str, Evaluation]] = {"all": {}, "sampled": {}}
+    with screen.progress("ranking every pair") as progress:
+        for done, name in enumerate(MODELS):
+            if progress is not None:
+                progress(done, len(MODELS))
+            model = make(name).fit(split)
+            results["all"][name] = evaluate(model, split)
+            results["sampled"][name] = evaluate(model, split, protocol="sampled")
+    return results
+
+
+def _table(
+    names: list[str], exact: Mapping[str, Evaluation], biased: Mapping[str, Evaluation]
+) -> Any:
+    from rich.text import Text
+
+    from gelato.models.registry import entries
+
+    summaries = {entry.name: entry.summary.partition(":")[0] for entry in entries()}
+    table = make_table(
+        "model", "in percent", "AP", "x random", "hits@100", f"{BIASED} AP", text=2
+    )
+    for place, name in enumerate(names):
+        result = exact[name]
+        style = "bold" if place == 0 else ""
+        cells = [
+            name,
+            summaries[name],
+            numbers.percent(result.ap),
+            numbers.times(result.ap / result.random_ap),
+            numbers.percent(result.hits_at(100)),
+        ]
+        inflated = Text(numbers.percent(biased[name].ap), style="dim")
+        table.add_row(*(Text(cell, style=style) for cell in cells), inflated)
+    chance = exact[names[0]].random_ap
+    flattered = numbers.percent(biased[names[0]].random_ap)
+    row = ("-", "random order", numbers.percent(chance), "1.0x", "", flattered)
+    table.add_row(*(Text(cell, style="dim") for cell in row))
+    return table
+
+
+def _moral(
+    best: str, exact: Mapping[str, Evaluation], biased: Mapping[str, Evaluation]
+) -> str:
+    return (
+        f"\nAP ranks each held-out link against every non-link. {BIASED} AP, which is "
+        f"often\nreported, takes as many sampled non-links as links: {best} then looks "
+        f"{numbers.times(biased[best].ap / exact[best].ap)} better."
+    )
+
+
+def _rows_as_records(
+    names: list[str], exact: Mapping[str, Evaluation], biased: Mapping[str, Evaluation]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name,
+            "ap": exact[name].ap,
+            "random_ap": exact[name].random_ap,
+            "auc": exact[name].auc,
+            "prec@100%": exact[name].precision_at(1.0),
+            "hits@100": exact[name].hits_at(100),
+            "mrr": exact[name].mrr,
+            "biased_ap": biased[name].ap,
+            "biased_auc": biased[name].auc,
+            "seconds": exact[name].seconds,
+        }
+        for name in names
+    ]
+
+
+def _rows(
+    names: list[str], exact: Mapping[str, Evaluation], biased: Mapping[str, Evaluation]
+) -> dict[str, list[Any]]:
+    records = _rows_as_records(names, exact, biased)
+    return {key: [record[key] for record in records] for key in records[0]}
+
+
+def _print_end(screen: Screen, written: list[Path]) -> None:
+    screen.show("", "Written", *(f"  {path}" for path in written))
+    screen.show("", "Next, with files of your own", make_facts(_NEXT_STEPS))
+
+
+def _worked_example(screen: Screen, folder: Path) -> None:
+    from gelato import worked_example
+    from gelato.report.figures import draw_example, save_figure
+
+    example = worked_example()
+    written = save_figure(draw_example(example), folder / "worked-example")
+    measured = example.to_dict()
+    rows = [
+        (
+            label,
+            numbers.count(negatives),
+            f"{measured[name]['auc']:.2f}",
+            f"{measured[name]['ap']:.2f}",
+        )
+        for name, label, negatives in (
+            ("biased", f"{BIASED}: sampled", example.positives),
+            ("unbiased", "all pairs", example.negatives),
+        )
+    ]
+    screen.show(
+        f"A bad model: {example.false_first:,} false pairs stand above all "
+        f"{example.positives:,} true ones.\n",
+        make_table("measured against", "negatives", "AUC", "AP", rows=rows),
+        "\nOnly average precision over all pairs shows that the model is bad.",
+        "\nWritten",
+        *(f"  {path}" for path in written),
+    )
+    screen.give({**measured, "files": [str(path) for path in written]})

@@ -1,0 +1,215 @@
+"""``gelato evaluate``: how well a model ranks the held-out edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.forecasts import (
+    RANKING_KERNELS,
+    forecast_data,
+    forecast_table,
+    tell_compilation,
+    tell_long_run,
+)
+from gelato.cli.grouping import grouped
+from gelato.cli.inputs import (
+    LoadedGraph,
+    describe_model,
+    describe_split,
+    keep_admitted,
+    load_split,
+    make_candidates,
+    make_model,
+    model_title,
+    require_positives,
+)
+from gelato.cli.options import (
+    CandidateOptions,
+    DataOptions,
+    ModelName,
+    OutputOptions,
+    RunOptions,
+    Settings,
+    SplitOptions,
+)
+from gelato.cli.outputs import check_output_file
+from gelato.cli.rankings import BIASED, PROTOCOLS, evaluation_table
+from gelato.cli.screen import Screen
+from gelato.errors import UsageError
+
+if TYPE_CHECKING:
+    from gelato.ranking import Candidates, Evaluation
+    from gelato.splits import EdgeSplit
+
+Protocol = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        help="all: against every non-edge. sampled: the BIASED numbers of the field, "
+        "against as many random non-edges as edges. both: side by side.",
+    ),
+]
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("evaluate")(grouped(evaluate))
+
+
+def evaluate(
+    data: DataOptions,
+    split: SplitOptions,
+    rule: CandidateOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    model: ModelName = "ac",
+    settings: Settings = None,
+    protocol: Protocol = "all",
+    part: Annotated[
+        str,
+        typer.Option("--part", metavar="NAME", help="Rank the test or valid edges."),
+    ] = "test",
+    save_split: Annotated[
+        Path | None,
+        typer.Option("--save-split", metavar="FILE", help="Keep the split (.parquet)."),
+    ] = None,
+) -> None:
+    """Measure a model: rank held-out edges among all non-edges."""
+    screen = Screen(output)
+    check_output_file(save_split, (".parquet",))
+    protocols = protocols_of(protocol)
+    if part not in ("test", "valid"):
+        raise UsageError(
+            f"There is no part {part!r} to rank.", hint="Parts are: test, valid."
+        )
+    made = make_model(model, settings)
+    loaded, full_split = load_split(data, split, screen)
+    for text in loaded.graph.notes:
+        screen.note(text)
+    require_positives(full_split, part)  # type: ignore[arg-type]
+    known = full_split.known(part)  # type: ignore[arg-type]
+    candidates = make_candidates(rule, full_split.train_graph, known)
+    used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
+    job = _Job(screen, model, made.fit(used), used, part, candidates, run.threads)
+    if run.dry_run:
+        job.forecast()
+        return
+    results = [job.run(name) for name in protocols]
+    if save_split is not None:
+        full_split.save(save_split)
+    _print(job, loaded, results, left_out)
+    screen.give(
+        {
+            "data": loaded.to_dict(),
+            "split": describe_split(full_split),
+            "model": describe_model(model, made),
+            "candidates": {
+                "rule": rule.candidates,
+                "count": candidates.count,
+                "positives_left_out": left_out,
+            },
+            "results": [result.to_dict() for result in results],
+        }
+    )
+
+
+def protocols_of(name: str) -> tuple[str, ...]:
+    """Return the protocols that an option names."""
+    if name not in PROTOCOLS:
+        raise UsageError(
+            f"There is no protocol {name!r}.",
+            hint=f"Protocols are: {', '.join(PROTOCOLS)}.",
+        )
+    return PROTOCOLS[name]
+
+
+class _Job:
+    """A fitted model, a split and candidates, ready to be measured."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        name: str,
+        model: Any,
+        split: EdgeSplit,
+        part: str,
+        candidates: Candidates,
+        threads: int | None,
+    ) -> None:
+        self.screen, self.name, self.model = screen, name, model
+        self.split, self.part, self.candidates = split, part, candidates
+        self.threads = threads
+
+    @property
+    def num_positives(self) -> int:
+        return len(self.split.positives(self.part))  # type: ignore[arg-type]
+
+    def forecast(self) -> None:
+        from gelato.ranking.forecast import forecast
+
+        tell_compilation(self.screen, RANKING_KERNELS)
+        coming: dict[str, Any] = {
+            self.name: forecast(
+                self.model,
+                self.split.train_graph,
+                candidates=self.candidates,
+                positives=self.num_positives,
+                threads=self.threads,
+            )
+        }
+        self.screen.show(forecast_table(coming))
+        self.screen.give({"forecast": forecast_data(coming)})
+
+    def run(self, protocol: str) -> Evaluation:
+        from gelato.ranking import evaluate
+
+        tell_compilation(self.screen, RANKING_KERNELS)
+        if protocol == "all":
+            tell_long_run(
+                self.screen,
+                self.model,
+                self.split.train_graph,
+                self.candidates,
+                positives=self.num_positives,
+                threads=self.threads,
+            )
+        with self.screen.progress(f"ranking with {self.name}") as progress:
+            return evaluate(
+                self.model,
+                self.split,
+                part=self.part,  # type: ignore[arg-type]
+                protocol=protocol,  # type: ignore[arg-type]
+                candidates=self.candidates,
+                threads=self.threads,
+                progress=progress,
+            )
+
+
+def _print(
+    job: _Job, loaded: LoadedGraph, results: list[Evaluation], left_out: int
+) -> None:
+    screen, split = job.screen, job.split
+    seed = "" if split.seed is None else f", seed {split.seed}"
+    screen.show(
+        f"{model_title(job.name, job.model)} on {loaded.name}: "
+        f"{numbers.plural(job.num_positives, f'{job.part} edge')} among "
+        f"{numbers.count(job.candidates.count)} candidate pairs "
+        f"({split.kind} split{seed})\n",
+        evaluation_table(results),
+    )
+    if left_out:
+        total = left_out + job.num_positives
+        screen.show(
+            f"\n{left_out:,} of {total:,} {job.part} edges are no candidates: the "
+            "numbers speak of the others only."
+        )
+    if any(result.biased for result in results):
+        screen.show(
+            f"\n{BIASED}: measured against as many random non-edges as edges, which "
+            "flatters every model."
+        )

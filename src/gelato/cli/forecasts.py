@@ -1,0 +1,98 @@
+"""What a command will cost, told before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gelato.cli import numbers
+from gelato.cli.screen import Screen, make_table
+
+if TYPE_CHECKING:
+    from gelato.ranking.forecast import Forecast
+
+# A forecast takes up to a second itself; below this many pairs nothing takes a minute.
+_WORTH_A_FORECAST = 50_000_000
+_LONG = 60.0  # seconds that deserve a warning
+
+RANKING_KERNELS = ("walks", "counting")
+SELECTING_KERNELS = ("walks", "selecting")
+
+
+def tell_compilation(screen: Screen, kernels: Iterable[str]) -> None:
+    """Say so if kernels are about to be compiled, which happens once."""
+    if all(_is_compiled(name) for name in kernels):
+        return
+    screen.note("compiling kernels, once per installation (about half a minute).")
+
+
+def _is_compiled(name: str) -> bool:
+    """Tell whether a module of kernels has left compiled code behind."""
+    module = import_module(f"gelato.kernels.{name}")
+    for kernel in vars(module).values():
+        folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
+        if folder is not None:
+            return any(Path(folder).glob(f"{name}.*.nbi"))
+    return True  # nothing is cached, as with NUMBA_DISABLE_JIT
+
+
+def is_heuristic(name: str) -> bool:
+    """Tell whether a model only scores, so that trying it out costs nothing."""
+    from gelato.models.registry import entries
+
+    module = "gelato.models.heuristic"
+    return any(entry.name == name and entry.module == module for entry in entries())
+
+
+def tell_long_run(
+    screen: Screen, model: Any, graph: Any, rule: Any, runs: int = 1, **options: Any
+) -> None:
+    """Say what is coming if it will take over a minute."""
+    if screen.quiet or rule.count < _WORTH_A_FORECAST:
+        return
+    from gelato.ranking.forecast import forecast
+
+    coming = forecast(model, graph, candidates=rule, **options)
+    if runs * coming.seconds >= _LONG:
+        screen.note(
+            f"{numbers.count(coming.pairs)} candidate pairs, about "
+            f"{numbers.duration(runs * coming.seconds)} and "
+            f"{numbers.size(coming.peak_bytes)} of memory."
+        )
+
+
+def forecast_table(forecasts: dict[str, Forecast | str]) -> Any:
+    """Return forecasts by model as a table; text says why there is none."""
+    rows = []
+    for name, coming in forecasts.items():
+        if isinstance(coming, str):
+            rows.append((name, "", "", "", "", coming))
+            continue
+        near = "all" if coming.near_pairs is None else numbers.count(coming.near_pairs)
+        rows.append(
+            (
+                name,
+                numbers.count(coming.pairs),
+                near,
+                numbers.size(coming.peak_bytes),
+                numbers.duration(coming.seconds),
+                "",
+            )
+        )
+    columns = ("model", "candidate pairs", "visited one by one", "memory", "time")
+    if any(row[5] for row in rows):
+        table = make_table(*columns, "", rows=rows)
+        table.columns[5].justify, table.columns[5].no_wrap = "left", False
+        return table
+    return make_table(*columns, rows=[row[:5] for row in rows])
+
+
+def forecast_data(forecasts: dict[str, Forecast | str]) -> list[dict[str, Any]]:
+    """Return forecasts by model as plain data."""
+    return [
+        {"model": name}
+        | ({"unsuited": item} if isinstance(item, str) else item.to_dict())
+        for name, item in forecasts.items()
+    ]

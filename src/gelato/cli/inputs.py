@@ -1,0 +1,332 @@
+"""From options to objects: the graph, the split, the model, the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gelato.cli import numbers
+from gelato.cli.options import CandidateOptions, DataOptions, SplitOptions
+from gelato.cli.screen import Screen
+from gelato.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from gelato.graph import Graph, IntArray
+    from gelato.io import ReadReport
+    from gelato.ranking.candidates import Candidates
+    from gelato.ranking.evaluate import Part
+    from gelato.splits import EdgeSplit
+
+
+@dataclass(frozen=True)
+class LoadedGraph:
+    """A graph, what it is called, and how it was read (if from a table)."""
+
+    graph: Graph
+    name: str
+    report: ReadReport | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that belong beside every result."""
+        return {
+            "name": self.name,
+            "nodes": self.graph.num_nodes,
+            "edges": self.graph.num_edges,
+            "attributes": self.graph.num_attributes,
+            "directed": self.graph.directed,
+            "weighted": self.graph.is_weighted,
+            "notes": list(self.graph.notes),
+        }
+
+
+def load_graph(data: DataOptions, screen: Screen) -> LoadedGraph:
+    """Read the graph that the options name; exactly one of two ways."""
+    if (data.edges is None) == (data.dataset is None):
+        both = data.edges is not None
+        raise UsageError(
+            "--edges and --dataset exclude each other."
+            if both
+            else "There is no graph to work on.",
+            hint="Give your own with --edges FILE, or a benchmark graph with --dataset "
+            "NAME (citeseer needs no download).",
+        )
+    if data.dataset is not None:
+        loaded = _load_dataset(data, screen)
+    else:
+        assert data.edges is not None
+        loaded = _load_tables(data, data.edges)
+    if data.symmetrise:
+        loaded = replace(loaded, graph=loaded.graph.symmetrised())
+    return loaded
+
+
+def _load_dataset(data: DataOptions, screen: Screen) -> LoadedGraph:
+    from gelato.datasets import load_dataset
+
+    assert data.dataset is not None
+    idle = data.given_table_options()
+    if idle:
+        raise UsageError(
+            f"{idle[0]} says how to read a table, and --dataset needs none.",
+            hint=f"Leave out {idle[0]}, or give your own graph with --edges FILE.",
+        )
+    graph = load_dataset(data.dataset, progress=screen.note)
+    return LoadedGraph(graph, data.dataset)
+
+
+def _load_tables(data: DataOptions, edges: Path) -> LoadedGraph:
+    from gelato.io import read_graph_with_report, read_npz
+
+    if edges.suffix.lower() == ".npz":
+        idle = data.given_table_options()
+        if idle:
+            raise UsageError(
+                f"{idle[0]} says how to read a table, and {edges} is an npz file, "
+                "which says everything itself.",
+                hint=f"Leave out {idle[0]}.",
+            )
+        return LoadedGraph(read_npz(edges), str(edges))
+    if data.attributes is None and (data.id or data.encode or data.missing):
+        raise UsageError(
+            "--id, --encode and --missing are about attributes, and there are none.",
+            hint="Give the table of attributes with --attributes FILE.",
+        )
+    graph, report = read_graph_with_report(
+        edges,
+        data.attributes,
+        source=_column(data.source),
+        target=_column(data.target),
+        weight=_column(data.weight),
+        time=_column(data.time),
+        id=_column(data.id),
+        directed=data.directed,
+        header=data.header,
+        delimiter=_delimiter(data.delimiter),
+        encode=_assignments(data.encode, "--encode", "COLUMN=KIND") or None,
+        missing=data.missing or "zero",
+    )
+    return LoadedGraph(graph, str(edges), report)
+
+
+def _column(text: str | None) -> str | int | None:
+    """Return a column's position where digits are given, else its name."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _delimiter(text: str | None) -> str | None:
+    names = {"tab": "\t", r"\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+    return None if text is None else names.get(text, text)
+
+
+def _assignments(given: list[str] | None, option: str, form: str) -> dict[str, str]:
+    pairs = {}
+    for item in given or ():
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {item} is not of the form {form}.")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def load_split(
+    data: DataOptions, split: SplitOptions, screen: Screen
+) -> tuple[LoadedGraph, EdgeSplit]:
+    """Read a graph and divide its edges as the options say."""
+    from gelato.splits import EdgeSplit, split_by_time, split_edges
+
+    _refuse_mixed(split)
+    if split.train or split.valid_edges or split.test_edges:
+        return _given_split(data, split, screen)
+    loaded = load_graph(data, screen)
+    if split.split_file is not None:
+        return loaded, EdgeSplit.load(split.split_file, loaded.graph)
+    shares: dict[str, Any] = {"valid": split.valid, "test": split.test}
+    if not split.temporal:
+        shares["seed"] = split.split_seed
+    shares = {name: value for name, value in shares.items() if value is not None}
+    divide = split_by_time if split.temporal else split_edges
+    return loaded, divide(loaded.graph, **shares)
+
+
+def _refuse_mixed(split: SplitOptions) -> None:
+    ways = {
+        "--split-file": split.split_file,
+        "--temporal": split.temporal or None,
+        "--split-seed": split.split_seed,
+        "--train, --valid-edges and --test-edges": split.train
+        or split.valid_edges
+        or split.test_edges,
+    }
+    used = [name for name, value in ways.items() if value is not None]
+    if len(used) > 1:
+        raise UsageError(
+            f"{used[0]} and {used[1]} exclude each other.",
+            hint="A split is random, temporal, read from a file, or given.",
+        )
+    shares = split.valid is not None or split.test is not None
+    if shares and (split.split_file or used[:1] == list(ways)[3:]):
+        raise UsageError(
+            f"--valid and --test are shares, and {used[0]} decides by itself.",
+            hint="Leave one of them out.",
+        )
+
+
+def _given_split(
+    data: DataOptions, split: SplitOptions, screen: Screen
+) -> tuple[LoadedGraph, EdgeSplit]:
+    from gelato.splits import split_given
+
+    if split.test_edges is None and split.valid_edges is None:
+        raise UsageError(
+            "--train alone leaves nothing to rank.",
+            hint="Name the held-out edges with --test-edges FILE.",
+        )
+    held_out: list[Any] = [split.valid_edges or [], split.test_edges or []]
+    if data.edges is None and data.dataset is None:
+        if split.train is None:
+            raise UsageError(
+                "There is no graph to work on.",
+                hint="Give --edges FILE or --train FILE beside the held-out edges.",
+            )
+        if data.attributes is None:
+            made = split_given(None, split.train, *held_out, directed=data.directed)
+            return LoadedGraph(made.graph, str(split.train)), made
+        data = replace(data, edges=split.train)
+    loaded = load_graph(data, screen)
+    made = split_given(loaded.graph, split.train, *held_out)
+    return replace(loaded, graph=made.graph), made
+
+
+def describe_split(split: EdgeSplit) -> dict[str, Any]:
+    """Return what identifies a split."""
+    return {
+        "kind": split.kind,
+        "seed": split.seed,
+        "fingerprint": split.fingerprint,
+        "train": len(split.train),
+        "valid": len(split.valid),
+        "test": len(split.test),
+    }
+
+
+def make_model(name: str, given: list[str] | None) -> Any:
+    """Return a model by name with the settings of ``--set``."""
+    from gelato.models.registry import make, model_class
+
+    settings = {
+        key: _value(text)
+        for key, text in _assignments(given, "--set", "NAME=VALUE").items()
+    }
+    defaults: Any = getattr(model_class(name), "parameter_defaults", dict)
+    known: dict[str, Any] = defaults()
+    for key, value in settings.items():
+        _check_type(name, key, value, known.get(key))
+    return make(name, **settings)
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check_type(model: str, name: str, value: Any, default: Any) -> None:
+    """Refuse a value of another type than the default's, if that has one."""
+    words = {bool: "true or false", int: "a whole number", float: "a number"}
+    kind = type(default)
+    if kind not in words or value is None or type(value) is kind:
+        return
+    if kind is float and type(value) is int:
+        return
+    raise UsageError(
+        f"The parameter {name} of {model} is {words[kind]}, not {value!r}.",
+        hint=f"Its default is {default!r}.",
+    )
+
+
+def describe_model(name: str, model: Any) -> dict[str, Any]:
+    """Return a model's name and all of its parameters."""
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    return {"name": name, "parameters": parameters}
+
+
+def model_title(name: str, model: Any) -> str:
+    """Return a model's name with its parameters, for people."""
+    parameters = describe_model(name, model)["parameters"]
+    listed = ", ".join(f"{key} = {value}" for key, value in parameters.items())
+    return f"{name} ({listed})" if listed else name
+
+
+def make_candidates(
+    options: CandidateOptions, graph: Graph, known: IntArray
+) -> Candidates:
+    """Return the candidates that the options ask for, without known pairs."""
+    from gelato.io import read_nodes, read_pairs
+    from gelato.ranking import candidates as rules
+
+    kind, _, argument = options.candidates.partition(":")
+    sides = options.left is not None or options.right is not None
+    if sides and kind != "all":
+        raise UsageError(
+            f"--left and --right go with all pairs, not with {options.candidates!r}.",
+            hint="Leave --candidates out.",
+        )
+    if sides:
+        left, right = (
+            range(graph.num_nodes) if path is None else read_nodes(path, graph)
+            for path in (options.left, options.right)
+        )
+        return rules.between(graph, left, right, known)
+    if kind == "hops" and argument.isdecimal():
+        return rules.within_hops(graph, int(argument), known)
+    if kind == "file" and argument:
+        return rules.listed(graph, read_pairs(Path(argument), graph), known)
+    if options.candidates != "all":
+        raise UsageError(
+            f"{options.candidates!r} is not a candidate rule.",
+            hint="Rules are: all, hops:K (for example hops:2), file:FILE.",
+        )
+    return rules.all_pairs(graph, known)
+
+
+def require_positives(split: EdgeSplit, part: Part) -> None:
+    """Refuse a split whose part is empty, in the words of the command line."""
+    if len(split.positives(part)):
+        return
+    edges = numbers.plural(split.graph.num_edges, "edge")
+    raise InputError(
+        f"The {part} part of the split has no edges: there is nothing to rank "
+        f"(the graph has {edges}).",
+        hint=f"Hold out more with --{part} SHARE, for example --{part} 0.3, or name "
+        f"the edges with --{part}-edges FILE.",
+    )
+
+
+def keep_admitted(
+    split: EdgeSplit, part: Part, rule: Candidates
+) -> tuple[EdgeSplit, int]:
+    """Return a split without the held-out edges that are no candidates, and how many.
+
+    A narrow rule cannot find them, and the numbers then speak of the others only;
+    whoever calls says so.
+    """
+    positives = split.positives(part)
+    admitted = positives[rule.contains(positives)]
+    outside = len(positives) - len(admitted)
+    if not outside:
+        return split, 0
+    if not len(admitted):
+        raise InputError(
+            f"None of the {len(positives):,} {part} edges is a candidate.",
+            hint="Widen the candidate rule.",
+        )
+    if part == "test":
+        return replace(split, test=admitted), outside
+    return replace(split, valid=admitted), outside

@@ -1,0 +1,59 @@
+"""``gelato list``: the names that other verbs take."""
+
+from __future__ import annotations
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.grouping import grouped
+from gelato.cli.options import OutputOptions
+from gelato.cli.screen import Screen, make_table
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("list")(grouped(list_names))
+
+
+def list_names(output: OutputOptions) -> None:
+    """List the models and the benchmark graphs."""
+    from gelato.datasets import list_datasets
+    from gelato.models.registry import entries
+
+    screen = Screen(output)
+    models, datasets = entries(), list_datasets()
+    screen.show(
+        make_table(
+            "model",
+            "looks at",
+            "what it is",
+            rows=[(entry.name, entry.kind, entry.summary) for entry in models],
+            text=3,
+        ),
+        "",
+        make_table(
+            "dataset",
+            "what it is",
+            "nodes",
+            "edges",
+            rows=[
+                (
+                    facts.name,
+                    facts.description,
+                    numbers.count(facts.nodes),
+                    numbers.count(facts.edges),
+                )
+                for facts in datasets
+            ],
+            text=2,
+        ),
+    )
+    screen.give(
+        {
+            "models": [
+                {"name": entry.name, "kind": entry.kind, "summary": entry.summary}
+                for entry in models
+            ],
+            "datasets": [facts.to_dict() for facts in datasets],
+        }
+    )

@@ -1,0 +1,251 @@
+"""The options that verbs share: data, split, model, candidates, output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def _in(panel: str, *names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
+
+
+_DATA = "Data: your own files, or a benchmark graph"
+_SPLIT = "Split: which edges are held out"
+_CANDIDATES = "Candidates: which pairs are ranked"
+_OUTPUT = "Output"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the graph comes from."""
+
+    edges: Annotated[
+        Path | None,
+        _in(
+            _DATA,
+            "--edges",
+            metavar="FILE",
+            help="One edge per row: csv, tsv, txt (also .gz), Parquet, or npz.",
+        ),
+    ] = None
+    dataset: Annotated[
+        str | None,
+        _in(_DATA, "--dataset", metavar="NAME", help="A graph of 'gelato data list'."),
+    ] = None
+    attributes: Annotated[
+        Path | None,
+        _in(
+            _DATA,
+            "--attributes",
+            metavar="FILE",
+            help="One node per row, its id in the first column.",
+        ),
+    ] = None
+    source: Annotated[
+        str | None,
+        _in(
+            _DATA,
+            "--source",
+            metavar="COLUMN",
+            help="Column of one end: its name, or its position from 0.",
+        ),
+    ] = None
+    target: Annotated[
+        str | None,
+        _in(_DATA, "--target", metavar="COLUMN", help="Column of the other end."),
+    ] = None
+    weight: Annotated[
+        str | None,
+        _in(_DATA, "--weight", metavar="COLUMN", help="Column of edge weights."),
+    ] = None
+    time: Annotated[
+        str | None,
+        _in(_DATA, "--time", metavar="COLUMN", help="Column of edge times."),
+    ] = None
+    id: Annotated[
+        str | None,
+        _in(_DATA, "--id", metavar="COLUMN", help="Id column of the attributes."),
+    ] = None
+    encode: Annotated[
+        list[str] | None,
+        _in(
+            _DATA,
+            "--encode",
+            metavar="COLUMN=KIND",
+            help="How to read an attribute column: numeric, category, text, list or "
+            "drop. May be repeated.",
+        ),
+    ] = None
+    missing: Annotated[
+        str | None,
+        _in(
+            _DATA,
+            "--missing",
+            metavar="RULE",
+            help="Nodes without attributes: zero (default), drop or error.",
+        ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        _in(
+            _DATA,
+            "--header/--no-header",
+            help="Whether text files start with column names; default: detect.",
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        _in(_DATA, "--delimiter", metavar="CHAR", help="Between cells of text files."),
+    ] = None
+    directed: Annotated[
+        bool, _in(_DATA, "--directed", help="Edges have a direction.")
+    ] = False
+    symmetrise: Annotated[
+        bool,
+        _in(_DATA, "--symmetrise", help="Ignore the directions of a directed graph."),
+    ] = False
+
+    def given_table_options(self) -> list[str]:
+        """Return the options in use that say how to read a table."""
+        apart = ("edges", "dataset", "symmetrise")
+        return [
+            f"--{field.name}"
+            for field in fields(self)
+            if field.name not in apart and getattr(self, field.name) != field.default
+        ]
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """Which edges are held out. Defaults of shares and seeds are the library's."""
+
+    valid: Annotated[
+        float | None,
+        _in(
+            _SPLIT,
+            "--valid",
+            metavar="SHARE",
+            help="Share of validation edges (paper: 0.05).",
+        ),
+    ] = None
+    test: Annotated[
+        float | None,
+        _in(_SPLIT, "--test", metavar="SHARE", help="Share of test edges (0.1)."),
+    ] = None
+    split_seed: Annotated[
+        int | None,
+        _in(_SPLIT, "--split-seed", metavar="N", help="Seed of a random split (0)."),
+    ] = None
+    temporal: Annotated[
+        bool,
+        _in(_SPLIT, "--temporal", help="Hold out the latest edges instead."),
+    ] = False
+    split_file: Annotated[
+        Path | None,
+        _in(_SPLIT, "--split-file", metavar="FILE", help="A split saved earlier."),
+    ] = None
+    train: Annotated[
+        Path | None,
+        _in(
+            _SPLIT,
+            "--train",
+            metavar="FILE",
+            help="Training edges; default: all edges that are not held out.",
+        ),
+    ] = None
+    valid_edges: Annotated[
+        Path | None,
+        _in(_SPLIT, "--valid-edges", metavar="FILE", help="Validation edges."),
+    ] = None
+    test_edges: Annotated[
+        Path | None,
+        _in(_SPLIT, "--test-edges", metavar="FILE", help="Test edges."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CandidateOptions:
+    """Which pairs may be ranked."""
+
+    candidates: Annotated[
+        str,
+        _in(
+            _CANDIDATES,
+            "--candidates",
+            metavar="RULE",
+            help="all, hops:K (pairs at most K steps apart) or file:FILE (these "
+            "pairs).",
+        ),
+    ] = "all"
+    left: Annotated[
+        Path | None,
+        _in(
+            _CANDIDATES,
+            "--left",
+            metavar="FILE",
+            help="Node ids: one end of a pair must be among them.",
+        ),
+    ] = None
+    right: Annotated[
+        Path | None,
+        _in(
+            _CANDIDATES,
+            "--right",
+            metavar="FILE",
+            help="Node ids: the other end must be among them.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How to talk to the user."""
+
+    json: Annotated[
+        bool, _in(_OUTPUT, "--json", help="Print the result as JSON on stdout.")
+    ] = False
+    quiet: Annotated[
+        bool, _in(_OUTPUT, "--quiet", "-q", help="No progress and no notes.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to work."""
+
+    dry_run: Annotated[
+        bool,
+        _in(
+            _OUTPUT,
+            "--dry-run",
+            help="Only forecast the pairs, the memory and the time.",
+        ),
+    ] = False
+    threads: Annotated[
+        int | None,
+        _in(
+            _OUTPUT,
+            "--threads",
+            metavar="N",
+            help="Threads to use (all cores); results do not depend on it.",
+        ),
+    ] = None
+
+
+ModelName = Annotated[
+    str,
+    typer.Option("--model", "-m", metavar="NAME", help="A model of 'gelato list'."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="A parameter of the model, for example t=2. May be repeated.",
+    ),
+]

@@ -1,0 +1,44 @@
+"""``gelato version``: the version, and what it runs on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import typer
+
+import gelato
+from gelato.cli.grouping import grouped
+from gelato.cli.options import OutputOptions
+from gelato.cli.screen import Screen, make_facts
+
+_LIBRARIES = ("numpy", "scipy", "numba", "torch", "scikit-learn", "polars")
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("version")(grouped(show_version))
+
+
+def show_version(output: OutputOptions) -> None:
+    """Print the version, and those of the libraries that results depend on."""
+    screen = Screen(output)
+    system = f"{platform.system()} {platform.machine()}"
+    libraries = {name: _version(name) for name in _LIBRARIES}
+    rows = [("Python", platform.python_version()), ("system", system)]
+    screen.show(f"gelato {gelato.__version__}", make_facts([*rows, *libraries.items()]))
+    screen.give(
+        {
+            "python": platform.python_version(),
+            "system": system,
+            "libraries": libraries,
+        }
+    )
+
+
+def _version(name: str) -> str:
+    """Return the version of an installed library, without importing it."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

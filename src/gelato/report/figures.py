@@ -1,0 +1,229 @@
+"""Figures, drawn from results and returned: whoever asks for one decides where it goes.
+
+Colours are Okabe and Ito's, which most colour-blind people can tell apart; every
+curve also has its own dash pattern or its name beside it. The figures are plain
+objects without pyplot, so that drawing needs no display and leaves no state behind.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from gelato.graph import FloatArray
+from gelato.io import write_bytes_atomic
+from gelato.ranking import Evaluation, metrics
+from gelato.ranking.example import WorkedExample, curves
+
+# Okabe and Ito (2008), darkest first; yellow is left out, too faint on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)))
+_GREY = "#6e6e6e"
+_EXACT, _BIASED = PALETTE[0], "#bdbdbd"
+_TITLE_PAD = 28.0  # leaves room for a legend between title and axes
+_POINTS = 400  # per curve: more cannot be seen and only makes files large
+_STYLE = {
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.0,
+    "axes.titlelocation": "left",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gelato",
+}
+
+
+def draw_comparison(
+    exact: Mapping[str, Evaluation], biased: Mapping[str, Evaluation], title: str
+) -> Figure:
+    """Draw precision at k, and average precision under both protocols.
+
+    Parameters
+    ----------
+    exact : mapping
+        Model name to its evaluation over all pairs.
+    biased : mapping
+        The same models against sampled negatives.
+    title : str
+        What was measured.
+    """
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(11, 4.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        names = sorted(exact, key=lambda name: exact[name].ap, reverse=True)
+        _precision_curves(left, exact, names)
+        _precision_bars(right, exact, biased, names)
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    return figure
+
+
+def draw_example(example: WorkedExample) -> Figure:
+    """Draw ROC and precision-recall curves of the paper's worked example."""
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(11, 4.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        numbers = example.to_dict()
+        for name, counts, colour, dash, width in (
+            ("unbiased", example.unbiased, _EXACT, "-", 3.0),
+            ("biased", example.biased, PALETTE[1], "--", 1.8),
+        ):
+            line = {"color": colour, "linestyle": dash, "linewidth": width}
+            points = {key: _thinned(part) for key, part in curves(counts).items()}
+            auc, ap = numbers[name]["auc"], numbers[name]["ap"]
+            among = f"{name}: {counts.num_negatives:,} negatives"
+            left.plot(
+                points["false_positive_rate"],
+                points["true_positive_rate"],
+                label=f"{among}, AUC {auc:.2f}",
+                **line,
+            )
+            right.plot(
+                points["recall"],
+                points["precision"],
+                label=f"{among}, AP {ap:.2f}",
+                **line,
+            )
+        _unit_axes(left, "false positive rate", "true positive rate")
+        left.set_title("ROC: both protocols say excellent")
+        left.legend(frameon=False, loc="lower right")
+        _unit_axes(right, "recall", "precision")
+        right.set_title("Precision and recall: only all pairs tell the truth")
+        right.legend(frameon=False, loc="center right")
+        figure.suptitle(
+            f"{example.positives:,} true pairs, ranked behind "
+            f"{example.false_first:,} false ones",
+            x=0.01,
+            ha="left",
+            fontweight="bold",
+        )
+    return figure
+
+
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as PNG and as SVG, each completely or not at all.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to write.
+    stem : Path
+        The file without its suffix.
+    """
+    written = []
+    for suffix, options in (
+        (".png", {"dpi": 150, "metadata": {"Software": None}}),
+        (".svg", {"metadata": {"Date": None, "Creator": None}}),
+    ):
+        buffer = io.BytesIO()
+        with rc_context(_STYLE):
+            figure.savefig(buffer, format=suffix[1:], **options)
+        path = stem.with_name(stem.name + suffix)
+        written.append(write_bytes_atomic(path, buffer.getvalue()))
+    return written
+
+
+def _precision_curves(
+    axes: Axes, exact: Mapping[str, Evaluation], names: Sequence[str]
+) -> None:
+    """Draw the share of true links among the k best, for k up to ten times them."""
+    positives = exact[names[0]].counts.num_positives
+    # Below ten pairs a curve only shows where the first hit happens to stand.
+    ks = np.unique(np.geomspace(min(10, positives), 10 * positives, 80).astype(int))
+    for place, name in enumerate(names):
+        counts = exact[name].counts
+        values = [100 * metrics.precision_at(counts, int(k)) for k in ks]
+        axes.plot(
+            ks,
+            values,
+            color=PALETTE[place % len(PALETTE)],
+            linestyle=_DASHES[place % len(_DASHES)],
+            linewidth=2,
+            label=name,
+        )
+    axes.axvline(positives, color=_GREY, linewidth=1, linestyle=":")
+    axes.annotate(
+        f"k = {positives:,} = all held-out links",
+        (positives, 0.98),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, 0),
+        textcoords="offset points",
+        rotation=90,
+        ha="right",
+        va="top",
+        color=_GREY,
+        fontsize=8,
+    )
+    chance = 100 * exact[names[0]].random_ap
+    axes.set(
+        xscale="log",
+        xlim=(ks[0], ks[-1]),
+        xlabel="k best pairs of all candidates",
+        ylabel="true links among them (%)",
+    )
+    axes.set_title(
+        f"Precision at k over all pairs (random order: {chance:.2g} %)", pad=_TITLE_PAD
+    )
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:,.0f}"))
+    axes.legend(frameon=False, title="best AP first", alignment="left", ncols=2)
+
+
+def _precision_bars(
+    axes: Axes,
+    exact: Mapping[str, Evaluation],
+    biased: Mapping[str, Evaluation],
+    names: Sequence[str],
+) -> None:
+    places = np.arange(len(names))
+    bars: tuple[tuple[str, Mapping[str, Evaluation], float, dict[str, Any]], ...] = (
+        ("all pairs", exact, -0.2, {"color": _EXACT}),
+        (
+            "BIASED: as many sampled non-edges as edges",
+            biased,
+            0.2,
+            {"color": _BIASED, "hatch": "///", "edgecolor": _GREY, "linewidth": 0.5},
+        ),
+    )
+    for label, results, offset, look in bars:
+        values = [100 * results[name].ap for name in names]
+        drawn = axes.barh(places + offset, values, height=0.38, label=label, **look)
+        axes.bar_label(drawn, [f"{value:.2f}" for value in values], padding=3)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 112), xlabel="average precision (%)")
+    axes.set_title("The same rankings under two protocols", pad=_TITLE_PAD)
+    axes.legend(
+        frameon=False,
+        ncols=2,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        borderaxespad=0.2,
+        columnspacing=1.2,
+    )
+    axes.set_xticks(range(0, 101, 20))
+
+
+def _unit_axes(axes: Axes, xlabel: str, ylabel: str) -> None:
+    axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(-0.01, 1.01), ylim=(-0.01, 1.03))
+    axes.grid(color="#e6e6e6", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _thinned(values: FloatArray) -> FloatArray:
+    """Return at most a few hundred points of a curve, the first and last included."""
+    if len(values) <= _POINTS:
+        return values
+    # Curves turn sharply at both ends, so points are denser there.
+    turn = np.sin(np.linspace(0, np.pi / 2, _POINTS)) ** 2
+    chosen: FloatArray = values[
+        np.unique(np.round(turn * (len(values) - 1)).astype(int))
+    ]
+    return chosen
