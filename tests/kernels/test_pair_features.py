@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gelato.kernels import matrix_tiles as tiles
 from gelato.kernels import norm_dropout as kernels
 from gelato.kernels.parts import Parts, run_shares
 from gelato.kernels.random_bits import derive_key
@@ -65,9 +66,37 @@ def test_many_columns_use_wide_indices():
 
 
 def test_tiles_are_padded_with_0():
-    tiles = tiled(np.ones((2, 65), np.float32))
-    assert tiles.shape == (2, 2, 64)
-    assert tiles.sum() == 130
+    padded = tiled(np.ones((2, 65), np.float32))
+    assert padded.shape == (2, 2, 64)
+    assert padded.sum() == 130
+
+
+@given(
+    rows=st.integers(1, 400),
+    left=st.sampled_from([1, 6, 17, 128]),
+    right=st.sampled_from([1, 16, 33, 128]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_dense_products_equal_numpys(rows, left, right, dtype, seed):
+    rng = np.random.default_rng(seed)
+    start, stop = rows // 3, rows
+    one = rng.normal(size=(rows, left)).astype(dtype)
+    two = rng.normal(size=(left, right)).astype(dtype)
+    out = np.zeros((rows, right), dtype)
+    tiles.rows_times(one, tiles.column_tiles(two), out, start, stop)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    np.testing.assert_allclose(out[start:], one[start:] @ two, **close)
+    assert not out[:start].any()
+
+    other = rng.normal(size=(rows, right)).astype(dtype)
+    sums = np.zeros(tiles.inner_shape(left, right), dtype)
+    tiles.add_inner_product(one, other, sums, start, stop)
+    np.testing.assert_allclose(
+        tiles.from_inner_tiles(sums, left, right),
+        one[start:].T @ other[start:],
+        **close,
+    )
 
 
 @given(st.integers(1, 5000), st.integers(2, 3000))

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from gelato.kernels.chunks import default_threads, run_chunks
 
-# A part's rows of 128 float32 fill half a second-level cache of 512 KB.
-_PART_ROWS = 512
+# A part's rows of 128 float32 fill half a second-level cache of 512 KB; the number is
+# a multiple of the rows of a matrix tile.
+_PART_ROWS = 504
 # More shares than threads, so that a thread held up elsewhere does not hold up all.
 _SHARES_PER_THREAD = 3
 

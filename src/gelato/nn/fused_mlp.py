@@ -9,6 +9,7 @@ the same graph can recompute what the first one overwrote.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,14 @@ import torch
 from torch import Tensor
 
 from gelato.kernels import norm_dropout as kernels
+from gelato.kernels.hidden_layer import hidden_backward, hidden_forward
+from gelato.kernels.matrix_tiles import column_tiles, from_inner_tiles, inner_shape
 from gelato.kernels.parts import Parts, run_shares
 from gelato.kernels.random_bits import derive_key
 from gelato.nn.pair_features import PairFeatures
 from gelato.nn.sparse_rows import Array
+
+_GROUPS = 16  # of parts, each with its own sum of a weight's gradient
 
 
 class Buffers:
@@ -81,11 +86,7 @@ class Plan:
 
     def run(self, kernel: Any, *arguments: Any) -> None:
         """Run a kernel over all parts."""
-        run_shares(
-            lambda start, stop: kernel(*arguments, start, stop),
-            len(self.parts),
-            self.threads,
-        )
+        run_shares(partial(kernel, *arguments), len(self.parts), self.threads)
 
     def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, int, Any]:
         """Return key, chance, last digit and factor of one layer's dropout."""
@@ -130,18 +131,19 @@ def forward_hidden(plan: Plan, first: Layer, second: Layer) -> list[Array]:
         threads=plan.threads,
     )
     state1 = plan.statistics(0, sums)
-    places = (plan.parts.start, plan.parts.chunk)
     plan.run(
-        kernels.norm_dropout,
+        hidden_forward,
         active1,
         *folded(state1, first, dtype),
-        *places,
-        *plan.dropout(0, dtype),
+        plan.parts.start,
+        plan.parts.chunk,
+        plan.dropout(0, dtype),
+        column_tiles(second.weight.T),
+        second.bias,
         dropped1,
+        active2,
+        sums,
     )
-    weight = torch.from_numpy(second.weight)
-    torch.mm(torch.from_numpy(dropped1), weight.T, out=torch.from_numpy(active2))
-    plan.run(kernels.relu_sums, active2, second.bias, plan.parts.start, sums)
     plan.states[:] = [state1, plan.statistics(1, sums)]
     return buffers
 
@@ -152,47 +154,70 @@ def folded(state: NormState, layer: Layer, dtype: Any) -> tuple[Array, Array]:
     return scale.astype(dtype), (layer.shift - state.mean * scale).astype(dtype)
 
 
-def backward_norm(
-    plan: Plan, layer: int, weights: Layer, upstream: Array, active: Array, out: Array
-) -> tuple[Array, Array, Array]:
-    """Go back through dropout, normalisation and ReLU.
+class _NormGradient:
+    """Back through dropout, normalisation and ReLU of one layer, in two passes."""
 
-    ``upstream`` is (M, h), or (M, 1) if ``weights.weight`` (1, h) spreads it over the
-    columns. Returns the parts' sums ``keep * upstream`` and ``keep * upstream *
-    x_hat`` by chunk, and the gradient of the bias.
-    """
-    dtype, width = active.dtype, active.shape[1]
-    state = plan.states[layer]
+    def __init__(self, plan: Plan, layer: int, dtype: np.dtype[Any]) -> None:
+        state = plan.states[layer]
+        self.plan, self.layer, self.dtype = plan, layer, dtype
+        self.mean, self.inverse = state.mean.astype(dtype), state.inverse.astype(dtype)
+        self.dropout = plan.dropout(layer, dtype)
+        self.sums = np.empty((len(plan.parts), 2, state.mean.shape[1]))
+        self.bias_sums = np.empty((len(plan.parts), state.mean.shape[1]))
+
+    def finish_sums(self) -> None:
+        """Add up the parts' sums once they are all there."""
+        total = self.plan.parts.by_chunk(self.sums)  # (chunks, 2, h)
+        self.plain, self.normed = total.sum(axis=0)
+        means = total / self.plan.parts.sizes[:, None, None]
+        if self.plan.norms[self.layer].running_mean is not None:
+            means = np.zeros_like(total)  # the statistics do not depend on the input
+        self.means = [means[:, i].astype(self.dtype) for i in (0, 1)]
+
+    def statistics(self, gain: Array) -> tuple[Array, ...]:
+        """Return the arrays, one row per chunk, that the second pass needs."""
+        slope = self.plan.states[self.layer].inverse * gain
+        return self.mean, self.inverse, slope.astype(self.dtype), *self.means
+
+
+def backward_hidden(
+    plan: Plan, parameters: tuple[Layer, Layer, Layer], logits: Array, buffers: Any
+) -> list[Any]:
+    """Return the gradients of all ten parameters; overwrites the buffers."""
+    first, second, head = parameters
+    active1, dropped1, active2 = buffers
+    dtype, width = active1.dtype, active1.shape[1]
     places = (plan.parts.start, plan.parts.chunk)
-    mean, inverse = state.mean.astype(dtype), state.inverse.astype(dtype)
-    dropout = plan.dropout(layer, dtype)
-    sums = np.empty((len(plan.parts), 2, width))
+    norm1, norm2 = (_NormGradient(plan, layer, dtype) for layer in (0, 1))
     plan.run(
-        kernels.gradient_sums, upstream, active, mean, inverse, *places, *dropout, sums
-    )
-    total = plan.parts.by_chunk(sums)
-    spread = weights.weight[0] if upstream.shape[1] == 1 else 1.0
-    gain = (state.inverse * weights.gain * spread).astype(dtype)
-    means = total / plan.parts.sizes[:, None, None]
-    if plan.norms[layer].running_mean is not None:
-        means = np.zeros_like(total)  # the statistics do not depend on the input
-    plain, normed = (np.ascontiguousarray(means[:, i]).astype(dtype) for i in (0, 1))
-    bias = np.empty((len(plan.parts), width))
+        kernels.gradient_sums, logits, active2, norm2.mean, norm2.inverse, *places,
+        *norm2.dropout, norm2.sums,
+    )  # fmt: skip
+    norm2.finish_sums()
+    groups = np.arange(_GROUPS + 1, dtype=np.int64) * len(plan.parts) // _GROUPS
+    weight_sums = np.zeros((_GROUPS, *inner_shape(width, width)), dtype)
+    arguments = (
+        logits, active2, norm2.statistics(second.gain * head.weight[0]),
+        norm2.dropout, *places, groups, column_tiles(second.weight), dropped1,
+        active1, (norm1.mean, norm1.inverse), norm1.dropout, norm2.bias_sums,
+        weight_sums, norm1.sums,
+    )  # fmt: skip
+    run_shares(partial(hidden_backward, *arguments), _GROUPS, plan.threads)
+    norm1.finish_sums()
     plan.run(
-        kernels.gradient_through,
-        upstream,
-        active,
-        mean,
-        inverse,
-        gain,
-        plain,
-        normed,
-        *places,
-        *dropout,
-        out,
-        bias,
-    )
-    return total[:, 0].sum(axis=0), total[:, 1].sum(axis=0), bias.sum(axis=0)
+        kernels.gradient_through, dropped1, active1, *norm1.statistics(first.gain),
+        *places, *norm1.dropout, dropped1, norm1.bias_sums,
+    )  # fmt: skip
+    weight1 = plan.features.weight_gradient(dropped1, plan.threads)
+    weight2 = from_inner_tiles(weight_sums.sum(axis=0), width, width)
+    head_weight = second.gain * norm2.normed + second.shift * norm2.plain
+    return [
+        weight1, norm1.bias_sums.sum(axis=0), norm1.normed, norm1.plain,
+        weight2, norm2.bias_sums.sum(axis=0),
+        head.weight[0] * norm2.normed, head.weight[0] * norm2.plain,
+        np.stack([-head_weight, head_weight]),
+        np.array([-1.0, 1.0]) * logits.sum(dtype=np.float64),
+    ]  # fmt: skip
 
 
 class FusedMLP(torch.autograd.Function):
@@ -233,29 +258,12 @@ class FusedMLP(torch.autograd.Function):
         # A second backward pass finds its buffers overwritten, and computes them anew.
         buffers = ctx.buffers or forward_hidden(plan, first, second)
         ctx.buffers = None
-        active1, dropped1, active2 = buffers
         weights = ctx.pair_weights
-        logit = (upstream[0] * weights * (1 - weights)).contiguous()
-
-        spread = Layer(head.weight, head.bias, second.gain, second.shift)
-        plain, normed, bias2 = backward_norm(
-            plan, 1, spread, logit.numpy()[:, None], active2, active2
+        logits = (upstream[0] * weights * (1 - weights)).contiguous().numpy()
+        gradients = backward_hidden(
+            plan, (first, second, head), logits[:, None], buffers
         )
-        head_weight = second.gain * normed + second.shift * plain
-        gradient2, before = torch.from_numpy(active2), torch.from_numpy(dropped1)
-        weight2 = torch.mm(gradient2.T, before)
-        torch.mm(gradient2, torch.from_numpy(second.weight), out=before)
-        plain1, normed1, bias1 = backward_norm(
-            plan, 0, first, dropped1, active1, dropped1
-        )
-        weight1 = plan.features.weight_gradient(dropped1, plan.threads)
         plan.buffers.give_back(buffers)
-        gradients = [
-            weight1, bias1, normed1, plain1,
-            weight2, bias2, head.weight[0] * normed, head.weight[0] * plain,
-            np.stack([-head_weight, head_weight]),
-            np.array([-1.0, 1.0]) * float(logit.sum(dtype=torch.float64)),
-        ]  # fmt: skip
         return None, *(
             torch.as_tensor(gradient, dtype=parameter.dtype)
             for gradient, parameter in zip(gradients, parameters, strict=True)

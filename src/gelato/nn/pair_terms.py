@@ -19,8 +19,10 @@ from gelato.kernels.pair_features import count_meetings, fill_meetings
 from gelato.kernels.parts import run_shares
 from gelato.nn.sparse_rows import Array, SparseRows, index_type
 
-# Above these shares of filled entries, blocked dense products are faster (measured).
-_MOST_FILL = {"binary": 0.6, "values": 0.35}
+# Lists of numbers are 3 times as fast as blocked dense products at a quarter filled
+# entries, and no faster above a half, where they also take more memory. Lists of 0/1
+# attributes are always faster: turning round the common ones keeps them short.
+_MOST_FILL = {"binary": 1.0, "values": 0.5}
 _BLOCK_ENTRIES = 1 << 21  # of |x_u - x_v| at a time: 8 MB of float32
 
 
