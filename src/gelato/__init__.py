@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gelato.errors import GelatoError
     from gelato.graph import Graph
     from gelato.io import read_graph
-    from gelato.models import make, model_names, register
+    from gelato.models import load, make, model_names, register
+    from gelato.models.gelato import Gelato
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
     from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
@@ -28,10 +29,12 @@ _PUBLIC = {
     "EdgeSplit": "gelato.splits",
     "Evaluation": "gelato.ranking",
     "GelatoError": "gelato.errors",
+    "Gelato": "gelato.models.gelato",
     "Graph": "gelato.graph",
     "compare": "gelato.comparison",
     "evaluate": "gelato.ranking",
     "list_datasets": "gelato.datasets",
+    "load": "gelato.models",
     "load_dataset": "gelato.datasets",
     "make": "gelato.models",
     "model_names": "gelato.models",
@@ -46,11 +49,13 @@ _PUBLIC = {
 __all__ = [
     "EdgeSplit",
     "Evaluation",
+    "Gelato",
     "GelatoError",
     "Graph",
     "compare",
     "evaluate",
     "list_datasets",
+    "load",
     "load_dataset",
     "make",
     "model_names",

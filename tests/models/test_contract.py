@@ -13,6 +13,12 @@ from gelato.models.registry import entries, unregister
 from gelato.splits import split_edges
 
 NAMES = gelato.model_names()
+# Trained models learn for a moment only.
+QUICK = {"gelato": {"epochs": 2, "batches": 2, "hidden": 8}}
+
+
+def make(name, **parameters):
+    return gelato.make(name, **QUICK.get(name, {}), **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +43,7 @@ def split(graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fit_evaluate_predict(name, graph, split):
-    model = gelato.make(name)
+    model = make(name)
     assert model.fit(split) is model
     result = gelato.evaluate(model, split)
     assert 0 < result.ap <= 1
@@ -54,15 +60,15 @@ def test_fit_evaluate_predict(name, graph, split):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_are_symmetric_and_repeatable(name, split):
-    scores = gelato.make(name).fit(split).score_rows(np.arange(30))
+    scores = make(name).fit(split).score_rows(np.arange(30))
     np.testing.assert_allclose(scores, scores.T, rtol=1e-6, atol=1e-12)
-    again = gelato.make(name).fit(split).score_rows(np.arange(30))
+    again = make(name).fit(split).score_rows(np.arange(30))
     np.testing.assert_array_equal(scores, again)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_per_node_and_pairs(name, graph, split):
-    model = gelato.make(name).fit(split)
+    model = make(name).fit(split)
     lists = model.predict(per_node=2, nodes=["node 3", "node 29"])
     assert lists["source"].to_list() == ["node 3", "node 3", "node 29", "node 29"]
     assert lists["rank"].to_list() == [1, 2, 1, 2]
@@ -89,6 +95,18 @@ def test_parameters_follow_scikit_learn(name):
 def test_registry_tells_what_the_class_tells(entry):
     assert entry.load().name == entry.name
     assert entry.load().summary == entry.summary
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_models_load_to_equal_scores(name, split, tmp_path):
+    model = make(name).fit(split)
+    model.save(tmp_path / "run", metrics={"ap": 0.5})
+    again = gelato.load(tmp_path / "run")
+    assert repr(again) == repr(model)
+    assert again.split_.fingerprint == split.fingerprint
+    rows = np.arange(30)
+    np.testing.assert_array_equal(model.score_rows(rows), again.score_rows(rows))
+    assert gelato.evaluate(again, split).ap == gelato.evaluate(model, split).ap
 
 
 def test_unknown_names_and_nodes_are_met_with_suggestions(split):

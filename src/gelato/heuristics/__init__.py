@@ -4,6 +4,7 @@ from gelato.heuristics.cosine import cosine
 from gelato.heuristics.walks import (
     adamic_adar,
     autocovariance,
+    autocovariance_of,
     common_neighbours,
     preferential_attachment,
     resource_allocation,
@@ -12,6 +13,7 @@ from gelato.heuristics.walks import (
 __all__ = [
     "adamic_adar",
     "autocovariance",
+    "autocovariance_of",
     "common_neighbours",
     "cosine",
     "preferential_attachment",

@@ -69,9 +69,19 @@ def autocovariance(
     self_loops : {"isolated", "all"}
         Where to add loops of weight 1: on nodes without (out-)edges, or on all.
     """
+    return autocovariance_of(graph.adjacency, t=t, self_loops=self_loops)
+
+
+def autocovariance_of(
+    adjacency: sp.csr_array, *, t: int = 3, self_loops: SelfLoops = "isolated"
+) -> WalkScorer:
+    """Score by autocovariance on a weighted adjacency matrix without loops.
+
+    See :func:`autocovariance`.
+    """
     if t < 0 or int(t) != t:
         raise UsageError(f"The walk length t is {t}, but must be 0 or more.")
-    adjacency = with_self_loops(graph.adjacency, self_loops)
+    adjacency = with_self_loops(adjacency, self_loops)
     outgoing = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
     incoming = np.asarray(adjacency.sum(axis=0), dtype=np.float64).ravel()
     volume = float(outgoing.sum())

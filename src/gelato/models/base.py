@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from gelato.errors import UsageError
+from gelato.errors import StoredFileError, UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.predict import pair_indices, predict_links
 from gelato.ranking import score_pairs
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
+from gelato.storage import Run, save_run
 
 
 class Model(ABC):
@@ -82,6 +85,39 @@ class Model(ABC):
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of rows (node indices) with all nodes, from all known edges."""
         return self.scorer(self._fitted_graph()).score_rows(rows)
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        metrics: dict[str, Any] | None = None,
+    ) -> Path:
+        """Write the model as a folder of plain data; :func:`gelato.load` reads it."""
+        training = getattr(self, "training_", None)
+        return save_run(
+            folder,
+            Run(
+                model=self.name,
+                parameters=self.get_params(),
+                graph=self._fitted_graph(),
+                split=self.split_,
+                tensors=self._state(),
+                metrics=metrics or {},
+                history=[] if training is None else training.history,
+            ),
+        )
+
+    def _state(self) -> dict[str, Any]:
+        """Return the learned tensors."""
+        return {}
+
+    def _restore(self, tensors: dict[str, Any], facts: dict[str, Any]) -> None:
+        """Take learned tensors back; parameters, graph and split are set already."""
+        if tensors:
+            raise StoredFileError(
+                f"The folder holds weights, but {self.name!r} learns nothing.",
+                hint="The files of the folder do not belong together.",
+            )
 
     def _fitted_graph(self) -> Graph:
         graph = getattr(self, "graph_", None)

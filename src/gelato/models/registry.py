@@ -71,6 +71,13 @@ _REGISTRY: dict[str, Entry] = {
             "Cosine",
             "cosine similarity of attributes",
         ),
+        _builtin(
+            "gelato",
+            "trained",
+            "gelato",
+            "Gelato",
+            "graph enhanced by a learned MLP, ranked by autocovariance",
+        ),
     )
 }
 

@@ -21,6 +21,7 @@ from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs, pair_keys
 from gelato.nn.similarity import (
     BlockSimilarity,
+    SimilarityPairs,
     pair_similarity,
     similarity_count,
     similarity_edges,
@@ -41,12 +42,15 @@ class EnhancedGraph:
         The graph's own weight, 0 for pairs that are similar only.
     similarity : (M,) float64
         At least 0.
-    is_edge : (M,) bool
-        Which pairs are edges of the graph.
+    is_edge, is_similar : (M,) bool
+        Which pairs are edges of the graph, and which are similarity pairs; a pair may
+        be both.
     alpha, beta : float
         Share of the topology; share of the learned weight in the rest.
     has_attributes : bool
         Without attributes the weights are the graph's own.
+    similar : SimilarityPairs, optional
+        The similarity pairs by themselves, to enhance further graphs alike.
     notes : tuple of str
         What people should know about the result.
     """
@@ -57,9 +61,11 @@ class EnhancedGraph:
     base: FloatArray
     similarity: FloatArray
     is_edge: npt.NDArray[np.bool_]
+    is_similar: npt.NDArray[np.bool_]
     alpha: float
     beta: float
     has_attributes: bool
+    similar: SimilarityPairs | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +106,7 @@ def enhance(
     alpha: float = 0.0,
     beta: float = 1.0,
     similarity: str | BlockSimilarity = "cosine",
+    similar: SimilarityPairs | None = None,
 ) -> EnhancedGraph:
     """Add similar pairs to a graph and prepare the weights of all its pairs.
 
@@ -115,6 +122,8 @@ def enhance(
         Share of the learned weight in the rest (paper beta), in [0, 1].
     similarity : "cosine" or callable
         See :func:`gelato.nn.similarity.similarity_edges`.
+    similar : SimilarityPairs, optional
+        Similarity pairs found before, over the same nodes; ``eta`` is then not used.
     """
     for name, share in (("alpha", alpha), ("beta", beta)):
         if not 0 <= share <= 1:
@@ -122,17 +131,18 @@ def enhance(
     count = similarity_count(graph.num_edges, eta, directed=graph.directed)
     notes, attributes = _notes(graph), graph.attributes
     has_attributes = attributes is not None and attributes.shape[1] > 0
-    pairs, similar = graph.edges, np.zeros(graph.num_edges)
+    pairs = graph.edges
     if has_attributes:
-        pairs, added = _union(graph, count, similarity)
-        if beta < 1 and alpha < 1:
-            similar = pair_similarity(attributes, pairs, similarity=similarity)
-        else:
-            similar = np.zeros(len(pairs))
+        if similar is None:
+            similar = similarity_edges(attributes, count, similarity=similarity)
+        pairs, added = _union(graph, similar.pairs)
         if added:
             notes.append(
                 f"added {added:,} similarity pair{'s'[: added > 1]} to the edges"
             )
+    values = np.zeros(len(pairs))
+    if has_attributes and beta < 1 and alpha < 1:
+        values = pair_similarity(attributes, pairs, similarity=similarity)
     base = np.zeros(len(pairs))
     position = find_pairs(graph.edges, pairs, graph.num_nodes)
     own = np.ones(graph.num_edges) if graph.weights is None else graph.weights
@@ -142,20 +152,19 @@ def enhance(
         directed=graph.directed,
         pairs=pairs,
         base=base,
-        similarity=np.maximum(similar, 0.0),
+        similarity=np.maximum(values, 0.0),
         is_edge=position >= 0,
+        is_similar=_is_similar(graph, pairs, similar),
         alpha=float(alpha),
         beta=float(beta),
         has_attributes=has_attributes,
+        similar=similar,
         notes=tuple(notes),
     )
 
 
-def _union(
-    graph: Graph, count: int, similarity: str | BlockSimilarity
-) -> tuple[IntArray, int]:
+def _union(graph: Graph, found: IntArray) -> tuple[IntArray, int]:
     """Return edges and similarity pairs, sorted, and how many are not edges."""
-    found = similarity_edges(graph.attributes, count, similarity=similarity).pairs
     if graph.directed:
         found = np.concatenate([found, found[:, ::-1]])
     keys = np.unique(
@@ -163,6 +172,18 @@ def _union(
     )
     pairs = np.stack(np.divmod(keys, max(1, graph.num_nodes)), axis=1)
     return pairs.astype(np.int64), len(pairs) - graph.num_edges
+
+
+def _is_similar(
+    graph: Graph, pairs: IntArray, similar: SimilarityPairs | None
+) -> npt.NDArray[np.bool_]:
+    if similar is None:
+        return np.zeros(len(pairs), dtype=bool)
+    unordered = np.sort(pairs, axis=1)
+    found: npt.NDArray[np.bool_] = (
+        find_pairs(similar.pairs, unordered, graph.num_nodes) >= 0
+    )
+    return found
 
 
 def _notes(graph: Graph) -> list[str]:

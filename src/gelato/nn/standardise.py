@@ -112,7 +112,7 @@ def standardised_scores(
     t: int = 3,
     sigma: Sigma = "estimate",
     sample: PairLists | None = None,
-    masked: bool = True,
+    hidden: IntArray | None = None,
     threads: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return z at a batch's positives and negatives, differentiable in the weights.
@@ -134,12 +134,13 @@ def standardised_scores(
         for a uniform sample of all negatives; "exact" visits all pairs.
     sample : PairLists, optional
         Uniform negatives for sigma alone, where the batch's are few or hard.
-    masked : bool
-        Whether the positives are removed from the graph while they are scored.
+    hidden : (H,) int64, optional
+        Edges removed from the graph while pairs are scored, as positions in the
+        structure's edges; by default the positives (positive masking).
     threads : int, optional
         How many threads; the result does not depend on it.
     """
-    mask = pairs.edge[positives] if masked else None
+    mask = pairs.edge[positives] if hidden is None else hidden
     walk = Walk(pairs.structure, t, mask, threads)
     steady, drawn = list_scores(weights, walk, (pairs.lists, negatives))
     n = pairs.structure.num_nodes
@@ -170,4 +171,4 @@ def _estimated_squares(steady: Tensor, uniform: Tensor, pairs: TrainingPairs) ->
     if not len(uniform):
         return exact
     factor = 2.0 * pairs.num_negatives / len(uniform)
-    return exact + factor * uniform.double().square().sum()
+    return exact + factor * uniform.square().sum(dtype=torch.float64)

@@ -51,7 +51,7 @@ def n_pair_step(
     groups: Groups,
     *,
     t: int = 3,
-    masked: bool = True,
+    hidden: IntArray | None = None,
     threads: int | None = None,
 ) -> Tensor:
     """Return the N-pair loss of a step of unbiased training.
@@ -60,7 +60,7 @@ def n_pair_step(
 
     Parameters
     ----------
-    weights, pairs, positives, negatives, t, masked, threads
+    weights, pairs, positives, negatives, t, hidden, threads
         As for :func:`gelato.nn.standardise.standardised_scores`.
     groups : (K,) int32
         The positive, 0 .. P-1, that each negative is dealt to.
@@ -71,7 +71,7 @@ def n_pair_step(
             f"{len(negatives)}.",
             hint="Use fewer batches.",
         )
-    mask = pairs.edge[positives] if masked else None
+    mask = pairs.edge[positives] if hidden is None else hidden
     walk = Walk(pairs.structure, t, mask, threads)
     batch = (positives, negatives, groups)
     loss = _NPairStep.apply(weights, walk, pairs, batch)  # type: ignore[no-untyped-call]
