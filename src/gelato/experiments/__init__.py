@@ -1,1 +1,1 @@
-"""To be written."""
+"""The paper's experiments as data, run and recorded by command."""

@@ -1,0 +1,227 @@
+"""One recorded run: a model, a dataset and a seed, kept as one JSON file.
+
+A run is identified by what defines it; a finished one is never repeated, an
+interrupted one resumes from its checkpoint. A file lock keeps two processes from
+doing the same run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gelato.datasets import load_dataset
+from gelato.errors import StoredFileError
+from gelato.io import write_text_atomic
+from gelato.models.registry import make
+from gelato.ranking import evaluate
+from gelato.splits import split_edges
+from gelato.storage import environment
+
+FORMAT = 1
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What defines a run.
+
+    Parameters
+    ----------
+    method : str
+        Registered model.
+    dataset : str
+        Registered dataset; always split with seed 0, as the paper does.
+    seed : int, optional
+        Seed of the model, where it has one.
+    parameters : dict
+        The model's parameters, without the seed.
+    label : str
+        Why a run differs from the paper's setting ("reduced epochs"); else empty.
+    """
+
+    method: str
+    dataset: str
+    seed: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def key(self) -> str:
+        """A short digest of what defines the run."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def name(self) -> str:
+        """A file name that people can read, unique by its digest."""
+        method = self.method.replace("+", "-")
+        seed = "" if self.seed is None else f"-seed{self.seed}"
+        return f"{method}-{self.dataset}{seed}-{self.key}"
+
+
+def result_path(results: Path, spec: RunSpec) -> Path:
+    """Return where a run is recorded."""
+    return results / "runs" / spec.dataset / f"{spec.name}.json"
+
+
+def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
+    """Read a recorded run and refuse one that is not what its name says."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoredFileError(
+            f"{path} is damaged: {error}.", hint="Delete it to run it again."
+        ) from error
+    if record.get("format") != FORMAT or record.get("spec") != asdict(spec):
+        raise StoredFileError(
+            f"{path} does not record the run that its name promises.",
+            hint="Was it edited? Delete it to run it again.",
+        )
+    if record.get("digest") != _digest(record):
+        raise StoredFileError(
+            f"{path} was edited after it was written.",
+            hint="Delete it to run it again.",
+        )
+    return record
+
+
+def perform(
+    spec: RunSpec, results: Path, work: Path, *, report: Report | None = None
+) -> dict[str, Any]:
+    """Return the record of a run, doing what is not done yet.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        What to run.
+    results : Path
+        Folder of recorded runs.
+    work : Path
+        Folder for checkpoints of unfinished ones.
+    report : callable, optional
+        Told in a line what happens.
+    """
+    path = result_path(results, spec)
+    if path.exists():
+        return read_result(path, spec)
+    folder = work / spec.name
+    folder.mkdir(parents=True, exist_ok=True)
+    with _lock(folder):
+        if path.exists():  # another process finished it while we waited
+            return read_result(path, spec)
+        record = _run(spec, folder, report)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(path, json.dumps(record, indent=1) + "\n")
+    return record
+
+
+def _run(spec: RunSpec, folder: Path, report: Report | None) -> dict[str, Any]:
+    split = split_edges(load_dataset(spec.dataset))
+    seed = {} if spec.seed is None else {"seed": spec.seed}
+    model = make(spec.method, **spec.parameters, **seed)
+    started = time.perf_counter()
+    if spec.seed is None:
+        model.fit(split)
+    else:
+        model.fit(split, folder=folder, resume=True, on_epoch=_epoch_report(report))
+    sitting = time.perf_counter() - started
+    training = getattr(model, "training_", None)
+    exact = evaluate(model, split)
+    biased = evaluate(model, split, protocol="sampled")
+    record: dict[str, Any] = {
+        "format": FORMAT,
+        "spec": asdict(spec),
+        "split": split.fingerprint,
+        "metrics": exact.to_dict(),
+        "biased_metrics": biased.to_dict(),
+        "fit_seconds": sitting if training is None else training.seconds,
+        "peak_rss_mb": round(peak_rss_mb(), 1),
+        "environment": environment(),
+        "threads": len(os.sched_getaffinity(0)),
+        "commit": _commit(),
+    }
+    if training is not None:
+        record["training"] = {
+            "best_epoch": training.best_epoch,
+            "best_value": training.best_value,
+            "skipped_steps": training.skipped,
+            "history": [_short(entry) for entry in training.history],
+        }
+    record["digest"] = _digest(record)
+    return record
+
+
+def peak_rss_mb() -> float:
+    """Return the largest resident memory of this process so far, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _short(entry: dict[str, Any]) -> dict[str, Any]:
+    """Round what is only plotted, to keep records small."""
+    short = {k: round(v, 6) if isinstance(v, float) else v for k, v in entry.items()}
+    short["phases"] = {k: round(v, 3) for k, v in entry.get("phases", {}).items()}
+    return short
+
+
+def _epoch_report(report: Report | None) -> Any:
+    def on_epoch(entry: dict[str, Any], state: Any) -> None:
+        if report is not None:
+            values = ", ".join(
+                f"{name} {entry[name]:.4f}"
+                for name in ("prec@100%", "ap")
+                if name in entry
+            )
+            report(
+                f"epoch {entry['epoch']}: loss {entry['loss']:.5f}, {values}, best "
+                f"{state.best_value or 0:.4f} at {state.best_epoch}, "
+                f"{entry['seconds']:.1f} s"
+            )
+
+    return on_epoch
+
+
+def _digest(record: dict[str, Any]) -> str:
+    rest = {name: value for name, value in record.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _commit() -> str | None:
+    """Return the commit of the code that runs, marked where files were changed."""
+    here = Path(__file__).resolve().parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],  # noqa: S607
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return described.stdout.strip()
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Wait until no other process works in a folder."""
+    import fcntl
+
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
