@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,6 +99,29 @@ def test_sparse_graph_with_few_pairs_clears_its_buffers() -> None:
     (expected,) = torch.autograd.grad(at @ torch.from_numpy(g), weights)
     np.testing.assert_allclose(scores[0], at.detach()[order], atol=1e-15)
     np.testing.assert_allclose(gradient, expected, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_graph_with_more_nodes_than_16_bits_can_number() -> None:
+    n, random = 70_000, np.random.default_rng(0)
+    edges = np.unique(np.sort(random.integers(0, n, (40_000, 2)), axis=1), axis=0)
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    structure = WalkStructure(n, edges)
+    assert structure.column_dtype == np.uint32
+    pairs = np.concatenate([edges[:200], random.integers(0, n, (200, 2))])
+    lists, order = structure.sort_pairs(pairs)
+    matrix = structure.step(np.ones(len(edges)))
+    none = PairLists.empty(n, np.uint32)
+    scores, _ = score_pairs(matrix, (lists, none))
+    u, v = np.r_[edges, edges[:, ::-1]].T
+    A = sp.csr_array((np.ones(len(u)), (u, v)), shape=(n, n))
+    A = A + sp.diags_array((A.sum(axis=1) == 0).astype(float))
+    d = A.sum(axis=1)
+    S = sp.csr_array(A @ sp.diags_array(1 / d) @ A @ sp.diags_array(1 / d) @ A)
+    at = pairs[order]
+    walked = np.array([S[i, j] for i, j in at])
+    expected = walked / d.sum() - d[at[:, 0]] * d[at[:, 1]] / d.sum() ** 2
+    np.testing.assert_allclose(scores[0], expected, rtol=1e-9, atol=1e-20)
 
 
 def test_masked_edge_has_no_gradient_and_no_influence() -> None:

@@ -10,6 +10,7 @@ largest score of the group, the positive included: no exponential can overflow.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -32,9 +33,12 @@ def _group_maxima(negatives, groups, largest):
 @numba.njit(cache=True, nogil=True)
 def _group_sums(negatives, groups, largest, scale, shares, sums):
     """Write exp(scale (z - m)) to ``shares`` and add it to its group's sum."""
+    tiny = shares.dtype.type(1e-30)
     for i in range(negatives.shape[0]):
         g = np.uint32(groups[i])
         share = math.exp((negatives[i] - largest[g]) * scale)
+        if share < tiny:  # denormal numbers would slow down all that follows
+            share = tiny * 0
         shares[i] = share
         sums[g] += share
 
@@ -68,13 +72,13 @@ def through_deviation(
 
     ``factor`` is 1 / sigma; ``coefficient`` times R is what passes through sigma.
     """
-    bounds, dtype = _bounds(len(gradient)), gradient.dtype.type
+    dtype = gradient.dtype.type
+    numbers = (dtype(factor), dtype(coefficient))
 
-    def task(chunk: int) -> None:
-        part = slice(bounds[chunk], bounds[chunk + 1])
-        _combine(gradient[part], scores[part], dtype(factor), dtype(coefficient))
+    def work(chunk: int, part: slice) -> None:
+        _combine(gradient[part], scores[part], *numbers)
 
-    run_chunks(task, NUM_CHUNKS, threads)
+    _each_part(work, len(gradient), threads)
 
 
 def n_pair_terms(
@@ -109,46 +113,41 @@ def n_pair_terms(
     dot : float
         Sum of gradient times (unscaled) score over all of them.
     """
-    dtype = negatives.dtype
-    count, bounds = len(positives), _bounds(len(negatives))
-    largest = np.empty((NUM_CHUNKS, count), dtype)
-    largest[:] = positives
-    parts = [slice(bounds[i], bounds[i + 1]) for i in range(NUM_CHUNKS)]
+    dtype, count, size = negatives.dtype, len(positives), len(negatives)
+    largest = np.repeat(positives[None], NUM_CHUNKS, axis=0)
+    shares = np.empty(size, dtype)
+    sums, dots = np.zeros((NUM_CHUNKS, count)), np.zeros(NUM_CHUNKS)
 
-    def maxima(chunk: int) -> None:
-        _group_maxima(negatives[parts[chunk]], groups[parts[chunk]], largest[chunk])
+    def find_maxima(chunk: int, part: slice) -> None:
+        _group_maxima(negatives[part], groups[part], largest[chunk])
 
-    run_chunks(maxima, NUM_CHUNKS, threads)
-    top = largest.max(axis=0)
-    factor = dtype.type(scale)
-    shares = np.empty(len(negatives), dtype)
-    sums = np.zeros((NUM_CHUNKS, count))
-
-    def add(chunk: int) -> None:
-        part = parts[chunk]
+    def add_up(chunk: int, part: slice) -> None:
         _group_sums(
             negatives[part], groups[part], top, factor, shares[part], sums[chunk]
         )
 
-    run_chunks(add, NUM_CHUNKS, threads)
-    gap = (top - positives).astype(np.float64) * scale
-    own = np.exp(-gap)
-    total = sums.sum(axis=0) + own
-    inverse = (1.0 / total).astype(dtype)
-    dots = np.zeros(NUM_CHUNKS)
-
-    def finish(chunk: int) -> None:
-        part = parts[chunk]
+    def finish(chunk: int, part: slice) -> None:
         dots[chunk] = _finish_shares(
             negatives[part], groups[part], inverse, shares[part]
         )
 
-    run_chunks(finish, NUM_CHUNKS, threads)
+    _each_part(find_maxima, size, threads)
+    top, factor = largest.max(axis=0), dtype.type(scale)
+    _each_part(add_up, size, threads)
+    gap = (top - positives).astype(np.float64) * scale
+    own = np.exp(-gap)
+    total = sums.sum(axis=0) + own
+    inverse = (1.0 / total).astype(dtype)
+    _each_part(finish, size, threads)
     by_positive = own / total - 1.0
     dot = float(dots.sum() + by_positive @ positives.astype(np.float64))
     loss = float(np.sum(np.log(total) + gap))
     return loss, by_positive.astype(dtype), shares, dot
 
 
-def _bounds(count: int) -> npt.NDArray[np.int64]:
-    return np.arange(NUM_CHUNKS + 1) * count // NUM_CHUNKS
+def _each_part(
+    work: Callable[[int, slice], None], size: int, threads: int | None
+) -> None:
+    """Call ``work`` for each of a fixed number of parts of an array."""
+    bounds = [size * i // NUM_CHUNKS for i in range(NUM_CHUNKS + 1)]
+    run_chunks(lambda i: work(i, slice(bounds[i], bounds[i + 1])), NUM_CHUNKS, threads)

@@ -142,7 +142,8 @@ def autocovariance(
     --------
     >>> structure = WalkStructure(3, np.array([[0, 1], [1, 2]]))
     >>> weights = torch.ones(2, dtype=torch.float64)
-    >>> autocovariance(weights, structure, [[0, 1], [0, 2]]).tolist()
+    >>> scores = autocovariance(weights, structure, [[0, 1], [0, 2]])
+    >>> [round(score, 6) for score in scores.tolist()]
     [0.125, -0.0625]
     """
     wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
