@@ -11,8 +11,8 @@ from gelato.cli.facts import graph_facts
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_data,
-    forecast_table,
     is_heuristic,
+    show_forecasts,
     tell_compilation,
 )
 from gelato.cli.grouping import grouped
@@ -51,9 +51,8 @@ def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None
     _print_facts(screen, facts)
     _print_split(screen, made, obstacle)
     forecasts = _forecasts(screen, loaded.graph, made)
-    screen.show(
-        "", "Forecast of exact evaluation, by model", "", forecast_table(forecasts)
-    )
+    screen.show("", "Forecast of exact evaluation, by model", "")
+    show_forecasts(screen, forecasts)
     report = loaded.report
     screen.give(
         {

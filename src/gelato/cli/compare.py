@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gelato.cli import numbers
+from gelato.cli.candidates import require_positives
 from gelato.cli.evaluate import Protocol, protocols_of
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
-    forecast_data,
-    forecast_table,
+    forecast_model,
+    give_forecasts,
     is_heuristic,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
-from gelato.cli.inputs import describe_split, load_split, require_positives
+from gelato.cli.inputs import describe_split, load_split
 from gelato.cli.options import DataOptions, OutputOptions, RunOptions, SplitOptions
 from gelato.cli.rankings import BIASED, comparison_summary, comparison_table
 from gelato.cli.screen import Screen
@@ -162,12 +164,11 @@ def _measure(
 def _tell_long(
     screen: Screen, name: str, split: EdgeSplit, runs: int, threads: int | None
 ) -> None:
-    from gelato.models.registry import make
     from gelato.ranking.evaluate import test_candidates
 
     tell_long_run(
         screen,
-        make(name).fit(split),
+        _fitted(name, split),
         split.train_graph,
         test_candidates(split, "test"),
         runs=runs,
@@ -176,17 +177,22 @@ def _tell_long(
     )
 
 
+def _fitted(name: str, split: EdgeSplit) -> Any:
+    from gelato.models.registry import make
+
+    return make(name).fit(split)
+
+
 def _forecast(
     screen: Screen, names: list[str], split: EdgeSplit, threads: int | None
 ) -> None:
-    from gelato.models.registry import make
     from gelato.ranking.evaluate import test_candidates
-    from gelato.ranking.forecast import forecast
 
     rule = test_candidates(split, "test")
-    coming: dict[str, Any] = {
-        name: forecast(
-            make(name).fit(split),
+    coming = {
+        name: forecast_model(
+            name,
+            partial(_fitted, name, split),
             split.train_graph,
             candidates=rule,
             positives=len(split.test),
@@ -194,5 +200,4 @@ def _forecast(
         )
         for name in names
     }
-    screen.show(forecast_table(coming))
-    screen.give({"forecast": forecast_data(coming)})
+    give_forecasts(screen, coming)

@@ -32,7 +32,6 @@ def add(app: typer.Typer) -> None:
     """Register the verb and what it can do."""
     group = typer.Typer(
         help="List, describe, find or fetch the benchmark graphs.",
-        no_args_is_help=True,
         rich_markup_mode="rich",
     )
     group.command("list")(grouped(list_graphs))

@@ -8,25 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gelato.cli import numbers
+from gelato.cli.candidates import keep_admitted, make_candidates, require_positives
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
-    forecast_data,
-    forecast_table,
+    forecast_model,
+    give_forecasts,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
-from gelato.cli.inputs import (
-    LoadedGraph,
-    describe_model,
-    describe_split,
-    keep_admitted,
-    load_split,
-    make_candidates,
-    make_model,
-    model_title,
-    require_positives,
-)
+from gelato.cli.inputs import LoadedGraph, describe_split, load_split
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -39,6 +30,7 @@ from gelato.cli.options import (
 from gelato.cli.outputs import check_output_file
 from gelato.cli.rankings import BIASED, PROTOCOLS, evaluation_table
 from gelato.cli.screen import Screen
+from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,14 +87,16 @@ def evaluate(
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(screen, model, made.fit(used), used, part, candidates, run.threads)
+    job = _Job(screen, model, made, used, part, candidates, run.threads)
     if run.dry_run:
         job.forecast()
         return
+    job.fit()
     results = [job.run(name) for name in protocols]
     if save_split is not None:
         full_split.save(save_split)
-    _print(job, loaded, results, left_out)
+    restricted = rule != CandidateOptions()
+    _print(job, loaded, results, left_out, restricted=restricted)
     screen.give(
         {
             "data": loaded.to_dict(),
@@ -129,7 +123,7 @@ def protocols_of(name: str) -> tuple[str, ...]:
 
 
 class _Job:
-    """A fitted model, a split and candidates, ready to be measured."""
+    """A model, a split and candidates: what is measured, or forecast."""
 
     def __init__(
         self,
@@ -149,21 +143,22 @@ class _Job:
     def num_positives(self) -> int:
         return len(self.split.positives(self.part))  # type: ignore[arg-type]
 
-    def forecast(self) -> None:
-        from gelato.ranking.forecast import forecast
+    def fit(self) -> Any:
+        return self.model.fit(self.split)
 
+    def forecast(self) -> None:
         tell_compilation(self.screen, RANKING_KERNELS)
-        coming: dict[str, Any] = {
-            self.name: forecast(
-                self.model,
+        coming = {
+            self.name: forecast_model(
+                self.name,
+                self.fit,
                 self.split.train_graph,
                 candidates=self.candidates,
                 positives=self.num_positives,
                 threads=self.threads,
             )
         }
-        self.screen.show(forecast_table(coming))
-        self.screen.give({"forecast": forecast_data(coming)})
+        give_forecasts(self.screen, coming)
 
     def run(self, protocol: str) -> Evaluation:
         from gelato.ranking import evaluate
@@ -191,7 +186,12 @@ class _Job:
 
 
 def _print(
-    job: _Job, loaded: LoadedGraph, results: list[Evaluation], left_out: int
+    job: _Job,
+    loaded: LoadedGraph,
+    results: list[Evaluation],
+    left_out: int,
+    *,
+    restricted: bool,
 ) -> None:
     screen, split = job.screen, job.split
     seed = "" if split.seed is None else f", seed {split.seed}"
@@ -200,7 +200,7 @@ def _print(
         f"{numbers.plural(job.num_positives, f'{job.part} edge')} among "
         f"{numbers.count(job.candidates.count)} candidate pairs "
         f"({split.kind} split{seed})\n",
-        evaluation_table(results),
+        evaluation_table(results, restricted=restricted),
     )
     if left_out:
         total = left_out + job.num_positives

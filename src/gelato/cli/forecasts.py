@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gelato.cli import numbers
-from gelato.cli.screen import Screen, make_table
+from gelato.cli.screen import Screen, make_facts, make_table
 
 if TYPE_CHECKING:
     from gelato.ranking.forecast import Forecast
@@ -25,7 +25,7 @@ def tell_compilation(screen: Screen, kernels: Iterable[str]) -> None:
     """Say so if kernels are about to be compiled, which happens once."""
     if all(_is_compiled(name) for name in kernels):
         return
-    screen.note("compiling kernels, once per installation (about half a minute).")
+    screen.note("compiling kernels, once per installation (about ten seconds).")
 
 
 def _is_compiled(name: str) -> bool:
@@ -46,6 +46,17 @@ def is_heuristic(name: str) -> bool:
     return any(entry.name == name and entry.module == module for entry in entries())
 
 
+def forecast_model(
+    name: str, fit: Callable[[], Any], graph: Any, **options: Any
+) -> Forecast | str:
+    """Return the forecast of one pass of a model, or why there is none."""
+    from gelato.ranking.forecast import forecast
+
+    if not is_heuristic(name):
+        return "is trained first, which this does not forecast"
+    return forecast(fit(), graph, **options)
+
+
 def tell_long_run(
     screen: Screen, model: Any, graph: Any, rule: Any, runs: int = 1, **options: Any
 ) -> None:
@@ -63,12 +74,11 @@ def tell_long_run(
         )
 
 
-def forecast_table(forecasts: dict[str, Forecast | str]) -> Any:
-    """Return forecasts by model as a table; text says why there is none."""
+def show_forecasts(screen: Screen, forecasts: dict[str, Forecast | str]) -> None:
+    """Print forecasts by model; text says why there is none."""
     rows = []
     for name, coming in forecasts.items():
         if isinstance(coming, str):
-            rows.append((name, "", "", "", "", coming))
             continue
         near = "all" if coming.near_pairs is None else numbers.count(coming.near_pairs)
         rows.append(
@@ -78,15 +88,20 @@ def forecast_table(forecasts: dict[str, Forecast | str]) -> Any:
                 near,
                 numbers.size(coming.peak_bytes),
                 numbers.duration(coming.seconds),
-                "",
             )
         )
     columns = ("model", "candidate pairs", "visited one by one", "memory", "time")
-    if any(row[5] for row in rows):
-        table = make_table(*columns, "", rows=rows)
-        table.columns[5].justify, table.columns[5].no_wrap = "left", False
-        return table
-    return make_table(*columns, rows=[row[:5] for row in rows])
+    if rows:
+        screen.show(make_table(*columns, rows=rows))
+    reasons = [(name, x) for name, x in forecasts.items() if isinstance(x, str)]
+    if reasons:
+        screen.show(make_facts(reasons))
+
+
+def give_forecasts(screen: Screen, forecasts: dict[str, Forecast | str]) -> None:
+    """Print forecasts as the whole result of a command."""
+    show_forecasts(screen, forecasts)
+    screen.give({"forecast": forecast_data(forecasts)})
 
 
 def forecast_data(forecasts: dict[str, Forecast | str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""From options to objects: the graph, the split, the model, the candidates."""
+"""From options to data: the graph and the split."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gelato.cli import numbers
-from gelato.cli.options import CandidateOptions, DataOptions, SplitOptions
+from gelato.cli.options import DataOptions, SplitOptions
 from gelato.cli.screen import Screen
+from gelato.cli.settings import assignments
 from gelato.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from gelato.graph import Graph, IntArray
+    from gelato.graph import Graph
     from gelato.io import ReadReport
-    from gelato.ranking.candidates import Candidates
-    from gelato.ranking.evaluate import Part
     from gelato.splits import EdgeSplit
 
 
@@ -103,7 +101,7 @@ def _load_tables(data: DataOptions, edges: Path) -> LoadedGraph:
         directed=data.directed,
         header=data.header,
         delimiter=_delimiter(data.delimiter),
-        encode=_assignments(data.encode, "--encode", "COLUMN=KIND") or None,
+        encode=assignments(data.encode, "--encode", "COLUMN=KIND") or None,
         missing=data.missing or "zero",
     )
     return LoadedGraph(graph, str(edges), report)
@@ -119,16 +117,6 @@ def _delimiter(text: str | None) -> str | None:
     return None if text is None else names.get(text, text)
 
 
-def _assignments(given: list[str] | None, option: str, form: str) -> dict[str, str]:
-    pairs = {}
-    for item in given or ():
-        name, equals, value = item.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"{option} {item} is not of the form {form}.")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
 def load_split(
     data: DataOptions, split: SplitOptions, screen: Screen
 ) -> tuple[LoadedGraph, EdgeSplit]:
@@ -138,7 +126,17 @@ def load_split(
     _refuse_mixed(split)
     if split.train or split.valid_edges or split.test_edges:
         return _given_split(data, split, screen)
+    if split.split_file is not None and not split.split_file.is_file():
+        raise InputError(
+            f"There is no split file {split.split_file}.",
+            hint="Make one with: gelato evaluate ... --save-split FILE.parquet",
+        )
     loaded = load_graph(data, screen)
+    if loaded.graph.num_edges == 0:
+        raise InputError(
+            f"{loaded.name} has no edges, so there is nothing to split.",
+            hint="See what was read and dropped with: gelato check",
+        )
     if split.split_file is not None:
         return loaded, EdgeSplit.load(split.split_file, loaded.graph)
     shares: dict[str, Any] = {"valid": split.valid, "test": split.test}
@@ -208,125 +206,3 @@ def describe_split(split: EdgeSplit) -> dict[str, Any]:
         "valid": len(split.valid),
         "test": len(split.test),
     }
-
-
-def make_model(name: str, given: list[str] | None) -> Any:
-    """Return a model by name with the settings of ``--set``."""
-    from gelato.models.registry import make, model_class
-
-    settings = {
-        key: _value(text)
-        for key, text in _assignments(given, "--set", "NAME=VALUE").items()
-    }
-    defaults: Any = getattr(model_class(name), "parameter_defaults", dict)
-    known: dict[str, Any] = defaults()
-    for key, value in settings.items():
-        _check_type(name, key, value, known.get(key))
-    return make(name, **settings)
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _check_type(model: str, name: str, value: Any, default: Any) -> None:
-    """Refuse a value of another type than the default's, if that has one."""
-    words = {bool: "true or false", int: "a whole number", float: "a number"}
-    kind = type(default)
-    if kind not in words or value is None or type(value) is kind:
-        return
-    if kind is float and type(value) is int:
-        return
-    raise UsageError(
-        f"The parameter {name} of {model} is {words[kind]}, not {value!r}.",
-        hint=f"Its default is {default!r}.",
-    )
-
-
-def describe_model(name: str, model: Any) -> dict[str, Any]:
-    """Return a model's name and all of its parameters."""
-    parameters = model.get_params() if hasattr(model, "get_params") else {}
-    return {"name": name, "parameters": parameters}
-
-
-def model_title(name: str, model: Any) -> str:
-    """Return a model's name with its parameters, for people."""
-    parameters = describe_model(name, model)["parameters"]
-    listed = ", ".join(f"{key} = {value}" for key, value in parameters.items())
-    return f"{name} ({listed})" if listed else name
-
-
-def make_candidates(
-    options: CandidateOptions, graph: Graph, known: IntArray
-) -> Candidates:
-    """Return the candidates that the options ask for, without known pairs."""
-    from gelato.io import read_nodes, read_pairs
-    from gelato.ranking import candidates as rules
-
-    kind, _, argument = options.candidates.partition(":")
-    sides = options.left is not None or options.right is not None
-    if sides and kind != "all":
-        raise UsageError(
-            f"--left and --right go with all pairs, not with {options.candidates!r}.",
-            hint="Leave --candidates out.",
-        )
-    if sides:
-        left, right = (
-            range(graph.num_nodes) if path is None else read_nodes(path, graph)
-            for path in (options.left, options.right)
-        )
-        return rules.between(graph, left, right, known)
-    if kind == "hops" and argument.isdecimal():
-        return rules.within_hops(graph, int(argument), known)
-    if kind == "file" and argument:
-        return rules.listed(graph, read_pairs(Path(argument), graph), known)
-    if options.candidates != "all":
-        raise UsageError(
-            f"{options.candidates!r} is not a candidate rule.",
-            hint="Rules are: all, hops:K (for example hops:2), file:FILE.",
-        )
-    return rules.all_pairs(graph, known)
-
-
-def require_positives(split: EdgeSplit, part: Part) -> None:
-    """Refuse a split whose part is empty, in the words of the command line."""
-    if len(split.positives(part)):
-        return
-    edges = numbers.plural(split.graph.num_edges, "edge")
-    raise InputError(
-        f"The {part} part of the split has no edges: there is nothing to rank "
-        f"(the graph has {edges}).",
-        hint=f"Hold out more with --{part} SHARE, for example --{part} 0.3, or name "
-        f"the edges with --{part}-edges FILE.",
-    )
-
-
-def keep_admitted(
-    split: EdgeSplit, part: Part, rule: Candidates
-) -> tuple[EdgeSplit, int]:
-    """Return a split without the held-out edges that are no candidates, and how many.
-
-    A narrow rule cannot find them, and the numbers then speak of the others only;
-    whoever calls says so.
-    """
-    positives = split.positives(part)
-    admitted = positives[rule.contains(positives)]
-    outside = len(positives) - len(admitted)
-    if not outside:
-        return split, 0
-    if not len(admitted):
-        raise InputError(
-            f"None of the {len(positives):,} {part} edges is a candidate.",
-            hint="Widen the candidate rule.",
-        )
-    if part == "test":
-        return replace(split, test=admitted), outside
-    return replace(split, valid=admitted), outside

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gelato.cli import numbers
+from gelato.cli.candidates import make_candidates
 from gelato.cli.forecasts import (
     SELECTING_KERNELS,
-    forecast_data,
-    forecast_table,
+    forecast_model,
+    give_forecasts,
+    is_heuristic,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
-from gelato.cli.inputs import (
-    describe_model,
-    load_graph,
-    make_candidates,
-    make_model,
-    model_title,
-)
+from gelato.cli.inputs import load_graph
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -33,6 +29,7 @@ from gelato.cli.options import (
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.screen import Screen, make_table, shortened
+from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +92,6 @@ def predict(
     graph = loaded.graph
     for text in graph.notes:
         screen.note(text)
-    made.fit(graph)
     asked = _asked(graph, top, per_node, nodes, pairs)
     candidates = None
     if pairs is None:
@@ -105,7 +101,8 @@ def predict(
     if run.dry_run:
         _forecast(screen, model, made, graph, candidates, run.threads)
         return
-    if candidates is not None:
+    made.fit(graph)
+    if candidates is not None and is_heuristic(model):
         tell_long_run(screen, made, graph, candidates, threads=run.threads)
     with screen.progress(f"predicting with {model}") as progress:
         links = made.predict(threads=run.threads, progress=progress, **asked)
@@ -116,15 +113,12 @@ def predict(
         write_table(links, file)
         screen.note(f"wrote {numbers.plural(links.height, 'link')} to {file}")
     among = "" if candidates is None else f" of {numbers.count(candidates.count)}"
-    screen.show(
-        f"{model_title(model, made)} on {loaded.name}: "
-        f"{numbers.plural(links.height, 'link')}{among} candidate pairs\n",
-        links_table(links, _SHOWN),
-    )
+    title = f"{model_title(model, made)} on {loaded.name}: "
+    title += f"{numbers.plural(links.height, 'link')}{among} candidate pairs"
+    screen.show(title, "", links_table(links, _SHOWN))
     if links.height > _SHOWN and file is None:
-        screen.show(
-            f"\n{links.height - _SHOWN:,} more: write all of them with -o links.csv"
-        )
+        rest = links.height - _SHOWN
+        screen.show("", f"{rest:,} more: write all of them with -o links.csv")
     screen.give(
         {
             "data": loaded.to_dict(),
@@ -230,10 +224,13 @@ def _forecast(
     candidates: Candidates | None,
     threads: int | None,
 ) -> None:
-    from gelato.ranking.forecast import forecast
-
-    coming: dict[str, Any] = {
-        name: forecast(model, graph, candidates=candidates, threads=threads)
+    coming = {
+        name: forecast_model(
+            name,
+            lambda: model.fit(graph),
+            graph,
+            candidates=candidates,
+            threads=threads,
+        )
     }
-    screen.show(forecast_table(coming))
-    screen.give({"forecast": forecast_data(coming)})
+    give_forecasts(screen, coming)

@@ -26,12 +26,16 @@ _COMPARED_WITH_SPREAD = ("ap", "prec@100%", "hits@100", "auc")
 _TITLES = {"ap": "AP", "mrr": "MRR", "auc": "AUC"}
 
 
-def evaluation_table(results: Sequence[Evaluation]) -> Any:
-    """Return metrics as rows; a result and a random order beside it as columns."""
+def evaluation_table(results: Sequence[Evaluation], *, restricted: bool = False) -> Any:
+    """Return metrics as rows; a result and a random order beside it as columns.
+
+    With ``restricted``, not all pairs were candidates, and the title says so.
+    """
+    exact = "all candidates" if restricted else "all pairs"
     columns = ["in percent"]
     for result in results:
         columns += [
-            f"{BIASED}, sampled" if result.biased else "all pairs",
+            f"{BIASED}, sampled" if result.biased else exact,
             "random order",
         ]
     cells = [_metric_rows(result) for result in results]

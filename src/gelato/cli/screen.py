@@ -104,6 +104,8 @@ class Screen:
         self.json = options.json
         self.quiet = options.quiet
         self._out = Console(highlight=False)
+        if not self._out.is_terminal:
+            self._out.width = _WIDEST
         self._error = Console(stderr=True, highlight=False)
 
     def show(self, *parts: RenderableType | str) -> None:
@@ -136,10 +138,8 @@ class Screen:
 
     def _print_whole(self, part: RenderableType) -> None:
         """Print a table for a file or another program: no line folded or padded."""
-        wide = self._out.options.update(width=_WIDEST)
-        width = self._out.measure(part, options=wide).maximum
         with self._out.capture() as captured:
-            self._out.print(part, width=max(width, self._out.width), no_wrap=True)
+            self._out.print(part)
         lines = captured.get().splitlines()
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 

@@ -1,0 +1,63 @@
+"""Figures show the numbers that they were given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gelato import evaluate, make, split_edges, worked_example
+from gelato.graph import Graph
+from gelato.ranking import metrics
+from gelato.report.figures import draw_comparison, draw_example, save_figure
+
+
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(0)
+    split = split_edges(Graph.from_indices(40, rng.integers(0, 40, (150, 2))), test=0.2)
+    models = {name: make(name).fit(split) for name in ("cn", "ac")}
+    return tuple(
+        {name: evaluate(m, split, protocol=protocol) for name, m in models.items()}
+        for protocol in ("all", "sampled")
+    )
+
+
+def test_comparison_draws_precision_and_both_protocols(results):
+    exact, biased = results
+    curves, bars = draw_comparison(exact, biased, "title").axes
+    for line in curves.get_lines()[:2]:
+        ks, values = line.get_data()
+        counts = exact[line.get_label()].counts
+        expected = [100 * metrics.precision_at(counts, int(k)) for k in ks]
+        np.testing.assert_allclose(values, expected)
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    assert names == sorted(exact, key=lambda name: -exact[name].ap)
+    for drawn, source in zip(bars.containers, results, strict=True):
+        widths = [bar.get_width() for bar in drawn]
+        np.testing.assert_allclose(widths, [100 * source[name].ap for name in names])
+    assert "BIASED" in bars.containers[1].get_label()
+
+
+def test_example_draws_both_curves():
+    example = worked_example()
+    roc, precision_recall = draw_example(example).axes
+    labels = [line.get_label() for line in precision_recall.get_lines()]
+    assert [label.rpartition(", ")[2] for label in labels] == ["AP 0.05", "AP 0.95"]
+    for line in roc.get_lines():
+        x, y = line.get_data()
+        assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+        assert np.trapezoid(y, x) == pytest.approx(0.99, abs=0.002)
+        assert len(x) <= 400
+    unbiased = precision_recall.get_lines()[0].get_data()[1]
+    assert unbiased[-1] == pytest.approx(100_000 / 1_100_000)
+
+
+def test_files_are_whole_and_the_same_every_time(tmp_path):
+    example = worked_example(10, 100, 1000)
+    first = save_figure(draw_example(example), tmp_path / "a.b")
+    second = save_figure(draw_example(example), tmp_path / "c")
+    assert [path.name for path in first] == ["a.b.png", "a.b.svg"]
+    assert first[0].read_bytes().startswith(b"\x89PNG")
+    assert first[1].read_text().rstrip().endswith("</svg>")
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
