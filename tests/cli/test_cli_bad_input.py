@@ -189,7 +189,7 @@ class TestOptions:
         refused(gelato("evaluate", *options), code=2)
 
     def test_unknown_verb(self, gelato):
-        refused(gelato("evalute"), code=2, says=["evalute"])
+        refused(gelato("measure"), code=2, says=["measure"])
         refused(gelato("data"), code=2)
 
 
