@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gelato.version import __version__
 
 if TYPE_CHECKING:
     from gelato.comparison import compare
@@ -52,6 +52,7 @@ __all__ = [
     "Gelato",
     "GelatoError",
     "Graph",
+    "__version__",
     "compare",
     "evaluate",
     "list_datasets",

@@ -19,11 +19,11 @@ import psutil
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from gelato import __version__
 from gelato.errors import OutputError, StoredFileError
 from gelato.graph import Graph
 from gelato.io import read_npz, write_bytes_atomic, write_npz, write_text_atomic
 from gelato.splits import EdgeSplit
+from gelato.version import __version__
 
 if TYPE_CHECKING:
     from torch import Tensor

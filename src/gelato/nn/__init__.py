@@ -1,1 +1,1 @@
-"""To be written."""
+"""Differentiable pieces (torch): pair MLP, graph enhancement, walk scores, losses."""

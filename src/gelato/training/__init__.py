@@ -1,1 +1,1 @@
-"""To be written."""
+"""Training: negatives, tasks, the loop that every trained model shares, checkpoints."""

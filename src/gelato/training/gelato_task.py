@@ -15,26 +15,24 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import InputError, UsageError
+from gelato.errors import InputError
 from gelato.graph import Graph, IntArray
 from gelato.heuristics import autocovariance_of
 from gelato.kernels.walk_structure import PairLists, SelfLoops, WalkStructure
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.losses import NPairLoss, make_loss
 from gelato.nn.pair_features import PairFeatures
-from gelato.nn.standardise import TrainingPairs, choose_sigma, standardised_scores
+from gelato.nn.standardise import (
+    SIGMA_SAMPLE,
+    TrainingPairs,
+    choose_sigma,
+    standardised_scores,
+)
 from gelato.nn.training_step import n_pair_step
 from gelato.ranking import RankCounts, WalkScorer, all_pairs, metrics, rank_counts
-from gelato.training.batches import PositiveBatches
+from gelato.training.batches import NegativePairs, PositiveBatches, generator
 from gelato.training.clock import Clock
-from gelato.training.negatives import (
-    AdversarialNegatives,
-    BiasedNegatives,
-    Negatives,
-    NegativeSampler,
-    PartitionedNegatives,
-    UnbiasedNegatives,
-)
+from gelato.training.negatives import Negatives, make_sampler
 
 TrainingSet = Literal["unbiased", "biased", "partitioned", "adversarial"]
 
@@ -124,7 +122,14 @@ class GelatoTask:
         self.positives = PositiveBatches(
             graph.num_edges, batches=settings.batches, seed=settings.seed
         )
-        self.sampler = make_sampler(settings, self.structure, graph.edges)
+        self.sampler = make_sampler(
+            settings.training,
+            self.structure,
+            graph.edges,
+            batches=settings.batches,
+            seed=settings.seed,
+        )
+        self.all_negatives = NegativePairs(graph.num_nodes, graph.edges)
         self.validation = validation
         self.candidates = all_pairs(graph, graph.edges)
 
@@ -138,7 +143,7 @@ class GelatoTask:
                 epoch, batch, len(positives), self._score(weights, positives)
             )
         with self.clock("walks"):
-            return self._loss(weights, positives, negatives)
+            return self._loss(weights, positives, negatives, (epoch, batch))
 
     def weights(self) -> Tensor:
         """Return the enhanced weights with the module as it is."""
@@ -164,7 +169,11 @@ class GelatoTask:
         return validation_values(counts)
 
     def _loss(
-        self, weights: Tensor, positives: IntArray, negatives: Negatives
+        self,
+        weights: Tensor,
+        positives: IntArray,
+        negatives: Negatives,
+        step: tuple[int, int],
     ) -> Tensor:
         hidden, weights = self._hide(weights, positives)
         options: dict[str, Any] = {
@@ -190,11 +199,19 @@ class GelatoTask:
             self.pairs,
             positives,
             negatives.lists,
-            sigma=sigma or "exact",
+            sigma=sigma or "estimate",
+            sample=None if sigma else self._sigma_sample(*step),
             **options,
         )
         loss: Tensor = self.module.loss(z_positive, z_negative, negatives.groups)
         return loss
+
+    def _sigma_sample(self, epoch: int, batch: int) -> PairLists:
+        """Draw uniform negatives for the deviation alone."""
+        random = generator(self.settings.seed, "sigma", epoch, batch)
+        count = min(SIGMA_SAMPLE, self.all_negatives.count)
+        lists, _ = self.structure.sort_pairs(self.all_negatives.sample(count, random))
+        return lists
 
     def _hide(
         self, weights: Tensor, positives: IntArray
@@ -249,34 +266,6 @@ def hide_edges(
         lost[torch.from_numpy(edges[similar])] = torch.from_numpy(own).to(lost.dtype)
         weights = weights - lost
     return edges[~similar], weights
-
-
-def make_sampler(
-    settings: StepSettings, structure: WalkStructure, training_edges: IntArray
-) -> NegativeSampler:
-    """Return the sampler that a training set's name stands for."""
-    few: dict[str, Any] = {
-        "biased": BiasedNegatives,
-        "partitioned": PartitionedNegatives,
-        "adversarial": AdversarialNegatives,
-    }
-    if settings.training == "unbiased":
-        return UnbiasedNegatives(
-            structure,
-            training_edges,
-            batches=settings.batches,
-            seed=settings.seed,
-            threads=settings.threads,
-        )
-    if settings.training not in few:
-        raise UsageError(
-            f"There is no training set called {settings.training!r}.",
-            hint=f"Choose one of: unbiased, {', '.join(few)}.",
-        )
-    made: NegativeSampler = few[settings.training](
-        structure, training_edges, seed=settings.seed
-    )
-    return made
 
 
 def enhanced_scorer(
