@@ -1,6 +1,8 @@
 """The fused pair MLP against the plain torch layers it stands for."""
 
 import copy
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -175,6 +177,27 @@ def test_second_backward_pass_gives_the_same():
         assert torch.equal(one, two)
 
 
+def test_graphs_that_are_dropped_leave_no_buffers_behind():
+    features, mlp, _ = case("binary")
+    gc.disable()  # reference counts alone must do
+    try:
+        weights = mlp(features)
+        watched = weakref.ref(weights)
+        del weights
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+def test_second_derivatives_are_refused():
+    features, mlp, _ = case("binary")
+    gradient = torch.autograd.grad(
+        mlp(features).square().sum(), mlp.hidden1.weight, create_graph=True
+    )[0]
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
 def test_two_forward_passes_before_backward_do_not_disturb_each_other():
     features, mlp, _ = case("binary", dropout=0.0)
     alone = torch.autograd.grad(mlp(features).sum(), mlp.hidden1.weight)[0]
@@ -298,6 +321,12 @@ def test_wrong_arguments_are_refused():
         PairMLP(4, chunk=1)
     with pytest.raises(UsageError, match="features"):
         PairMLP(0)
+    with pytest.raises(UsageError, match="dtype"):
+        PairMLP(4, dtype=torch.float16)
+    with pytest.raises(UsageError, match="threads"):
+        PairMLP(46, threads=0)(PairFeatures(attributes, pairs))
+    with pytest.raises(UsageError, match="CPU"):
+        PairMLP(46).to("meta")(PairFeatures(attributes, pairs))
     with pytest.raises(UsageError, match="needs node attributes"):
         PairFeatures(None, pairs)
     with pytest.raises(InputError, match="names node 40"):

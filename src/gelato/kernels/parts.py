@@ -80,7 +80,7 @@ def run_shares(
     if count == 0:
         return
     threads = default_threads() if threads is None else threads
-    shares = 1 if threads == 1 else min(count, threads * _SHARES_PER_THREAD)
+    shares = 1 if threads <= 1 else min(count, threads * _SHARES_PER_THREAD)
     bounds = [count * i // shares for i in range(shares + 1)]
 
     def task(share: int) -> None:

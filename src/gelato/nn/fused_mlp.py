@@ -8,6 +8,7 @@ the same graph can recompute what the first one overwrote.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gelato.kernels import norm_dropout as kernels
 from gelato.kernels.hidden_layer import hidden_backward, hidden_forward
@@ -227,7 +229,6 @@ class FusedMLP(torch.autograd.Function):
     def forward(ctx: Any, plan: Plan, *parameters: Tensor) -> Tensor:
         """Return the weight of every pair."""
         ctx.plan = plan
-        ctx.save_for_backward(*parameters)
         first, second, head = layers(parameters)
         buffers = forward_hidden(plan, first, second)
         dtype = first.weight.dtype
@@ -244,21 +245,22 @@ class FusedMLP(torch.autograd.Function):
         )
         weights = torch.sigmoid(torch.from_numpy(logit).add_(float(head.bias[0])))
         if any(ctx.needs_input_grad):
-            ctx.pair_weights, ctx.buffers = weights, buffers
+            ctx.buffers = buffers
+            ctx.save_for_backward(*parameters, weights)
         else:
             plan.buffers.give_back(buffers)
         return weights
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> Any:
         """Return the gradients of the parameters."""
         plan = ctx.plan
-        parameters = ctx.saved_tensors
+        *parameters, weights = ctx.saved_tensors
         first, second, head = layers(parameters)
         # A second backward pass finds its buffers overwritten, and computes them anew.
         buffers = ctx.buffers or forward_hidden(plan, first, second)
         ctx.buffers = None
-        weights = ctx.pair_weights
         logits = (upstream[0] * weights * (1 - weights)).contiguous().numpy()
         gradients = backward_hidden(
             plan, (first, second, head), logits[:, None], buffers
@@ -270,7 +272,7 @@ class FusedMLP(torch.autograd.Function):
         )
 
 
-def layers(parameters: tuple[Tensor, ...]) -> tuple[Layer, Layer, Layer]:
+def layers(parameters: Sequence[Tensor]) -> tuple[Layer, Layer, Layer]:
     """Return the parameters as arrays; the head as the difference of its two rows.
 
     The second probability of a softmax over two logits is the sigmoid of their

@@ -59,6 +59,8 @@ class PairMLP(nn.Module):
     ) -> None:
         super().__init__()
         _check(num_features, hidden, dropout, chunk)
+        if dtype not in (torch.float32, torch.float64):
+            raise UsageError(f"dtype must be torch.float32 or float64, not {dtype}.")
         self.dropout, self.chunk = dropout, chunk
         self.seed, self.threads = seed, threads
         with torch.random.fork_rng(devices=[]):
@@ -79,6 +81,11 @@ class PairMLP(nn.Module):
             raise UsageError(
                 f"The pairs have {features.width} features, but the model was made for "
                 f"{self.hidden1.in_features}."
+            )
+        if self.output.weight.device.type != "cpu":
+            raise UsageError(
+                f"The pair MLP runs on the CPU, not on {self.output.weight.device}.",
+                hint="Move it back with .cpu(), or use another module of pairs.",
             )
         if len(features) == 0:
             return torch.zeros(0, dtype=self.output.weight.dtype)

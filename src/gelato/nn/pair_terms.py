@@ -71,11 +71,11 @@ class BinaryTerms:
     def __init__(self, nodes: SparseRows, flipped: Array, lists: SparseRows) -> None:
         self.nodes, self.lists, self.fill = nodes, lists, lists.fill
         self.flipped = flipped
-        self.sign = np.where(flipped, -1.0, 1.0)[:, None]
+        self.sign = np.where(flipped, -1.0, 1.0).astype(np.float32)[:, None]
 
     def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
         """Return the tables; W1 x = W1 1 - W1 (1 - x) where columns are flipped."""
-        nodes = self.nodes.times((self.sign * w1 + w2).astype(w1.dtype), threads)
+        nodes = self.nodes.times(self.sign * w1 + w2, threads)
         constant = 2 * w1[self.flipped].sum(axis=0)
         return Tables(nodes, nodes, -2 * w2, constant)
 
@@ -91,7 +91,7 @@ class BinaryTerms:
         pairs = self.lists.transposed_times(gradient, threads)
         # Every pair was summed at both of its ends: this is twice the pairs' sum.
         ends = at_nodes[0].sum(axis=0)
-        w1 = self.sign.astype(nodes.dtype) * nodes
+        w1 = self.sign * nodes
         w1[self.flipped] += ends
         return w1, nodes - 2 * pairs
 

@@ -85,6 +85,7 @@ class SparseRows:
         size = num_tiles * self.num_columns * TILE * dense.itemsize
         # Fixed by shapes alone, so that the order of additions is too.
         groups = min(_MOST_GROUPS, max(2, _GROUP_BYTES // max(1, size)))
+        groups = max(1, min(groups, turned.num_blocks))
         bounds = np.arange(groups + 1, dtype=np.int64) * turned.num_blocks // groups
         out = np.zeros((groups, num_tiles, self.num_columns, TILE), dense.dtype)
         values = turned.values(dense.dtype)
