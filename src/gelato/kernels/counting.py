@@ -13,34 +13,44 @@ from typing import Any
 import numba
 import numpy as np
 
-# A score's bit pattern, cut to its leading bits, indexes a table that narrows the
-# search to a few thresholds: neighbouring floats have neighbouring patterns.
-_TABLE_SIZE = 1 << 16
+# The bit pattern of a magnitude, cut to its leading bits, indexes a table that
+# narrows the search to a few thresholds: neighbouring floats have neighbouring
+# patterns. A plain binary search would mispredict at every step.
+_TABLE_SIZE = 1 << 14
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @numba.njit(cache=True, nogil=True)
-def threshold_table(thresholds: Any) -> Any:
-    """Build the table of :func:`bin_of` over the thresholds above 0.
+def _magnitude_table(magnitudes: Any) -> Any:
+    """Build the table of ascending positive magnitudes.
 
-    Returns ``(first, base, shift, starts)``: bits ``b`` of a score in the range of
-    the positive thresholds belong to cell ``(b - base) >> shift``, and the thresholds
-    below its first bit pattern are ``starts[cell]`` in number.
+    Returns ``(base, shift, starts)``: a bit pattern ``b`` from ``base`` on belongs to
+    cell ``(b - base) >> shift``, and ``starts[cell]`` magnitudes lie in cells before.
     """
-    first = np.searchsorted(thresholds, 0.0, side="right")
-    bits = thresholds[first:].copy().view(np.int64)
+    bits = magnitudes.view(np.int64)
     if bits.size == 0:
-        return first, np.int64(0), np.int64(0), np.zeros(1, dtype=np.int64)
+        return _MAGNITUDE, np.int64(0), np.zeros(1, dtype=np.int32)
     base, shift = bits[0], np.int64(0)
     while (bits[-1] - base) >> shift >= _TABLE_SIZE:
         shift += 1
     cells = ((bits[-1] - base) >> shift) + 1
-    starts = np.empty(cells + 1, dtype=np.int64)
+    starts = np.empty(cells + 1, dtype=np.int32)
     at = 0
     for cell in range(cells + 1):
         while at < bits.size and (bits[at] - base) >> shift < cell:
             at += 1
-        starts[cell] = first + at
-    return first, base, shift, starts
+        starts[cell] = at
+    return base, shift, starts
+
+
+@numba.njit(cache=True, nogil=True)
+def threshold_table(thresholds: Any) -> Any:
+    """Return the tables of :func:`bin_of`, for positive and for negative scores."""
+    negative = np.searchsorted(thresholds, 0.0, side="left")
+    first = np.searchsorted(thresholds, 0.0, side="right")
+    above = _magnitude_table(thresholds[first:].copy())
+    below = _magnitude_table(-thresholds[:negative][::-1])
+    return (first, *above, negative, *below)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -59,17 +69,28 @@ def search(score: float, thresholds: Any, low: int, high: int) -> int:
 @numba.njit(cache=True, nogil=True, inline="always")
 def bin_of(score: float, bits: int, thresholds: Any, table: Any) -> int:
     """Return the bin of a score, given with its bit pattern."""
-    first, base, shift, starts = table
-    if not score > 0.0 or first == thresholds.size:
-        if first > 0 and score > thresholds[first - 1]:
+    first, base, shift, starts, negative, low_base, low_shift, low_starts = table
+    if score > 0.0:
+        if bits < base:
             return 2 * first
-        return search(score, thresholds, 0, first)
-    if bits < base:
-        return 2 * first
-    cell = (bits - base) >> shift
-    if cell >= starts.size - 1:
-        return 2 * thresholds.size
-    return search(score, thresholds, starts[cell], starts[cell + 1])
+        cell = (bits - base) >> shift
+        if cell >= starts.size - 1:
+            return 2 * thresholds.size
+        return search(score, thresholds, first + starts[cell], first + starts[cell + 1])
+    if score < 0.0:
+        bits &= _MAGNITUDE
+        if bits < low_base:
+            return 2 * negative
+        cell = (bits - low_base) >> low_shift
+        if cell >= low_starts.size - 1:
+            return 0
+        return search(
+            score,
+            thresholds,
+            negative - low_starts[cell + 1],
+            negative - low_starts[cell],
+        )
+    return search(score, thresholds, negative, first)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -109,11 +130,11 @@ def count_near(
     subtracted at its closed-form score and added at its own. Returns how many near
     candidates there were.
     """
-    marks = np.zeros(left.size, dtype=np.int64)
+    marks = np.zeros(left.size, dtype=np.int32)
     bits = scores.view(np.int64)
     unrestricted = left.all() and right.all()
-    far_of_row = np.zeros(1)
-    far_bits = far_of_row.view(np.int64)
+    far = np.zeros(1)
+    far_bits = far.view(np.int64)
     count = 0
     for i in range(rows.size):
         u = rows[i]
@@ -124,9 +145,12 @@ def count_near(
                 continue
             if not unrestricted and not allowed(u, v, left, right, ordered):
                 continue
-            bins[bin_of(scores[slot], bits[slot], thresholds, table)] += 1
-            far_of_row[0] = scale * (far_left[u] * far_right[v])
-            bins[bin_of(far_of_row[0], far_bits[0], thresholds, table)] -= 1
+            score = scores[slot]
+            at = bin_of(score, bits[slot], thresholds, table)
+            bins[at] += 1
+            far[0] = scale * (far_left[u] * far_right[v])
+            at = bin_of(far[0], far_bits[0], thresholds, table)
+            bins[at] -= 1
             count += 1
     return count
 
@@ -146,7 +170,7 @@ def count_dense(
 ) -> None:
     """Add the candidates of dense rows to the bins."""
     n = left.size
-    marks = np.zeros(n, dtype=np.int64)
+    marks = np.zeros(n, dtype=np.int32)
     bits = scores.view(np.int64)
     for i in range(rows.size):
         u = rows[i]
@@ -154,7 +178,9 @@ def count_dense(
         for v in range(0 if ordered else u + 1, n):
             if v == u or marks[v] == i + 1 or not allowed(u, v, left, right, ordered):
                 continue
-            bins[bin_of(scores[i, v], bits[i, v], thresholds, table)] += 1
+            score = scores[i, v]
+            at = bin_of(score, bits[i, v], thresholds, table)
+            bins[at] += 1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -164,7 +190,8 @@ def count_scores(
     """Add ``amount`` to the bin of every score."""
     bits = scores.view(np.int64)
     for i in range(scores.size):
-        bins[bin_of(scores[i], bits[i], thresholds, table)] += amount
+        at = bin_of(scores[i], bits[i], thresholds, table)
+        bins[at] += amount
 
 
 @numba.njit(cache=True, nogil=True)

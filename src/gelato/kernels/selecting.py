@@ -27,7 +27,7 @@ def keep_near(
     out_scores: Any,
 ) -> int:
     """Copy the near candidates that score at least ``bound``; return how many."""
-    marks = np.zeros(left.size, dtype=np.int64)
+    marks = np.zeros(left.size, dtype=np.int32)
     kept = 0
     for i in range(rows.size):
         u = rows[i]
@@ -61,7 +61,7 @@ def keep_dense(
 ) -> int:
     """Copy the candidates of dense rows that score at least ``bound``."""
     n = left.size
-    marks = np.zeros(n, dtype=np.int64)
+    marks = np.zeros(n, dtype=np.int32)
     kept = 0
     for i in range(rows.size):
         u = rows[i]

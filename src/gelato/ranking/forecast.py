@@ -113,7 +113,7 @@ def forecast(
     cells = min(BLOCK_CELLS, graph.num_nodes**2) + graph.num_nodes
     return Forecast(
         pairs=rule.count,
-        near_pairs=round(visited * share) if near else None,
+        near_pairs=min(rule.count, round(visited * share)) if near else None,
         seconds=seconds * share / workers,
         peak_bytes=int(psutil.Process().memory_info().rss + workers * cells * cell),
         threads=workers,
