@@ -152,6 +152,6 @@ def _unknown(table: Table, row: int, value: Hashable, graph: Graph) -> InputErro
             hint="Fill it in or remove the row.",
         )
     return InputError(
-        f"{table.place(row)}: {unknown_node(value, graph)}",
+        f"{table.place(row)}: {unknown_node(value, graph.node_ids)}",
         hint=f"Use the ids of the graph's own edges.{maybe}",
     )

@@ -1,27 +1,28 @@
-"""The graph that everything works on: checked once, then never changed.
-
-A :class:`Graph` holds canonical edges over nodes ``0..n-1`` together with the
-user's own node ids, optional weights, times, attributes and labels. It reads no
-files: ``gelato.io`` turns outside formats into graphs and back.
-"""
+"""The class :class:`Graph`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.errors import InputError, UnsupportedGraphError
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-Attributes: TypeAlias = Any  # an (n, r) float32 array: scipy CSR or numpy dense
+from gelato.graph.canonical import (
+    Attributes,
+    as_attributes,
+    as_floats,
+    as_integers,
+    as_pairs,
+    check_values,
+    merge_edges,
+)
+from gelato.graph.ids import as_id_array, unknown_node
+from gelato.graph.pairs import FloatArray, IntArray, find_pairs, pair_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Graph:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_graph(self)
 
     # ------------------------------------------------------------ constructors
     @classmethod
@@ -96,18 +97,18 @@ class Graph:
         >>> Graph.from_indices(3, [(1, 0), (0, 1), (2, 2)]).notes
         ('dropped 1 self-loop', 'merged 1 repeated edge')
         """
-        pairs = _as_pairs(edges, num_nodes)
-        merged = _canonical(
-            pairs, _floats(weights), _floats(times), directed=directed, n=num_nodes
+        pairs = as_pairs(edges, num_nodes)
+        merged = merge_edges(
+            pairs, as_floats(weights), as_floats(times), directed=directed, n=num_nodes
         )
         return cls(
             num_nodes=int(num_nodes),
             edges=merged.edges,
             weights=merged.weights,
-            attributes=_as_attributes(attributes),
+            attributes=as_attributes(attributes),
             ids=as_id_array(ids) if ids is not None else None,
             directed=directed,
-            labels=None if labels is None else _integers(labels, "Labels").ravel(),
+            labels=None if labels is None else as_integers(labels, "Labels").ravel(),
             times=merged.times,
             attribute_names=None if attribute_names is None else tuple(attribute_names),
             notes=(*notes, *merged.notes),
@@ -250,7 +251,7 @@ class Graph:
         """Return the index of a node id, or raise naming the nearest ids."""
         found = self.find(node)
         if found is None:
-            raise InputError(unknown_node(node, self))
+            raise InputError(unknown_node(node, self.node_ids))
         return found
 
     def indices_of(self, nodes: Sequence[Hashable] | npt.NDArray[Any]) -> IntArray:
@@ -312,190 +313,7 @@ class Graph:
         )
 
 
-def as_id_array(ids: Sequence[Hashable] | npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return node ids as a one-dimensional array that keeps each id's own type."""
-    if isinstance(ids, np.ndarray) and ids.ndim == 1:
-        return ids
-    listed = list(ids)
-    kinds = {type(node) for node in listed}
-    if kinds == {int} and all(-(2**63) <= node < 2**63 for node in listed):
-        return np.array(listed, dtype=np.int64)
-    if kinds == {str} and not any(_unfit_for_numpy(node) for node in listed):
-        return np.array(listed)
-    # Filled one by one: numpy would take a list of tuples for a second dimension.
-    array = np.empty(len(listed), dtype=object)
-    for position, node in enumerate(listed):
-        array[position] = node
-    return array
-
-
-def _unfit_for_numpy(node: Hashable) -> bool:
-    """Tell whether numpy's fixed-width text would lose or bloat an id.
-
-    Trailing NULs are cut off, and the longest id sets the width of all.
-    """
-    text = str(node)
-    return len(text) > 64 or text.endswith("\0")
-
-
-def pair_keys(pairs: IntArray, num_nodes: int) -> IntArray:
-    """Return one sortable integer per pair: ``u * n + v``."""
-    return pairs[:, 0] * np.int64(num_nodes) + pairs[:, 1]
-
-
-def find_pairs(sorted_pairs: IntArray, wanted: IntArray, num_nodes: int) -> IntArray:
-    """Return the position of each wanted pair among sorted pairs, -1 if absent."""
-    keys, query = pair_keys(sorted_pairs, num_nodes), pair_keys(wanted, num_nodes)
-    position = np.searchsorted(keys, query)
-    # The key of a pair outside 0..n-1 can equal that of another pair.
-    known = np.all((wanted >= 0) & (wanted < num_nodes), axis=1)
-    inside = known & (position < len(keys))
-    found = np.zeros(len(query), dtype=bool)
-    found[inside] = keys[position[inside]] == query[inside]
-    return np.where(found, position, -1).astype(np.int64)
-
-
-def canonical_pairs(pairs: IntArray, *, directed: bool) -> IntArray:
-    """Return pairs with ``u < v`` (undirected) in the order given."""
-    return pairs if directed else np.sort(pairs, axis=1)
-
-
-@dataclass(frozen=True)
-class _Merged:
-    edges: IntArray
-    weights: FloatArray | None
-    times: FloatArray | None
-    notes: tuple[str, ...]
-
-
-def _canonical(
-    pairs: IntArray,
-    weights: FloatArray | None,
-    times: FloatArray | None,
-    *,
-    directed: bool,
-    n: int,
-) -> _Merged:
-    notes: list[str] = []
-    _check_values(weights, len(pairs), "weights")
-    _check_values(times, len(pairs), "times")
-    keep = pairs[:, 0] != pairs[:, 1]
-    _note(notes, np.count_nonzero(~keep), "dropped {} self-loop{}")
-    if weights is not None:
-        if np.any(weights < 0):
-            at = int(np.argmax(weights < 0))
-            raise InputError(
-                f"Edge {at + 1} has the negative weight {weights[at]:g}.",
-                hint="Weights must be positive: shift or drop negative ones.",
-            )
-        zero = keep & (weights == 0)
-        _note(notes, np.count_nonzero(zero), "dropped {} edge{} of weight 0")
-        keep &= weights > 0
-    pairs = canonical_pairs(pairs[keep], directed=directed)
-    _, first, inverse = np.unique(
-        pair_keys(pairs, n), return_index=True, return_inverse=True
-    )
-    repeated = len(pairs) - len(first)
-    summed = "" if weights is None else ", weights added"
-    _note(notes, repeated, "merged {} repeated edge{}" + summed)
-    if weights is not None:
-        added = np.bincount(inverse, weights=weights[keep], minlength=len(first))
-        weights = np.asarray(added, dtype=np.float64)
-    if times is not None:
-        earliest = np.full(len(first), np.inf)
-        np.minimum.at(earliest, inverse, times[keep])
-        times = earliest
-    return _Merged(pairs[first], weights, times, tuple(notes))
-
-
-def _note(notes: list[str], count: int | np.integer[Any], text: str) -> None:
-    if count:
-        notes.append(text.format(f"{int(count):,}", "" if count == 1 else "s"))
-
-
-def _as_pairs(edges: npt.ArrayLike, num_nodes: int) -> IntArray:
-    pairs = _integers(edges, "Edges given as node indices")
-    if pairs.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise InputError(
-            f"Edges must have the shape (m, 2), not {pairs.shape}.",
-            hint="Turn a (2, m) edge index with .T.",
-        )
-    low, high = int(pairs.min()), int(pairs.max())
-    if low < 0 or high >= num_nodes:
-        raise InputError(
-            f"An edge names node {low if low < 0 else high}, but the graph has "
-            f"{num_nodes} nodes, numbered 0 to {num_nodes - 1}.",
-            hint="Give num_nodes as large as the largest index plus one.",
-        )
-    return pairs
-
-
-def _integers(values: npt.ArrayLike, what: str) -> IntArray:
-    """Return an int64 array, refusing what the conversion would change."""
-    try:
-        given = np.asarray(values)
-        with np.errstate(invalid="ignore"):
-            whole = given.astype(np.int64)
-        same = bool(np.all(whole == given))
-    except (ValueError, TypeError, OverflowError):
-        same = False
-    if not same:
-        raise InputError(
-            f"{what} must be whole numbers.",
-            hint="Ids of other types go through Graph.from_edges.",
-        )
-    return whole
-
-
-def _floats(values: npt.ArrayLike | None) -> FloatArray | None:
-    if values is None:
-        return None
-    try:
-        return np.asarray(values, dtype=np.float64).ravel()
-    except (ValueError, TypeError) as error:
-        raise InputError(f"Weights and times must be numbers: {error}.") from error
-
-
-def _check_values(values: FloatArray | None, count: int, what: str) -> None:
-    if values is None:
-        return
-    if len(values) != count:
-        raise InputError(f"There are {len(values)} {what} for {count} edges.")
-    if not np.all(np.isfinite(values)):
-        at = int(np.argmax(~np.isfinite(values)))
-        raise InputError(
-            f"Edge {at + 1} has {values[at]} among its {what}.",
-            hint="Fill in or drop missing and infinite values.",
-        )
-
-
-def _as_attributes(attributes: Any) -> Attributes | None:
-    if attributes is None:
-        return None
-    try:
-        # A double beyond float32 becomes infinite, which the check below reports.
-        with np.errstate(over="ignore"):
-            return _float32_attributes(attributes)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"The attributes are not a matrix of numbers: {error}.",
-            hint="Give tables with text columns to Graph.from_edges.",
-        ) from error
-
-
-def _float32_attributes(attributes: Any) -> Attributes:
-    if sp.issparse(attributes):
-        matrix = sp.csr_array(attributes, dtype=np.float32)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return matrix
-    return np.ascontiguousarray(attributes, dtype=np.float32)
-
-
-def _check(graph: Graph) -> None:
+def check_graph(graph: Graph) -> None:
     """Raise unless a graph keeps what its class promises."""
     n, edges = graph.num_nodes, graph.edges
     if n < 0 or edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype != np.int64:
@@ -508,8 +326,8 @@ def _check(graph: Graph) -> None:
     wrong = edges[:, 0] == edges[:, 1] if graph.directed else edges[:, 0] >= edges[:, 1]
     if np.any(wrong):
         raise InputError("edges must have u < v (u != v in a directed graph).")
-    _check_values(graph.weights, len(edges), "weights")
-    _check_values(graph.times, len(edges), "times")
+    check_values(graph.weights, len(edges), "weights")
+    check_values(graph.times, len(edges), "times")
     if graph.weights is not None and np.any(graph.weights <= 0):
         raise InputError("Edge weights must be positive.")
     _check_node_data(graph)
@@ -552,22 +370,3 @@ def _check_ids(ids: npt.NDArray[Any] | None, n: int) -> None:
         raise InputError(f"Node ids must be hashable: {error}.") from error
     if distinct != n:
         raise InputError("Node ids must be unique.")
-
-
-def unknown_node(node: Hashable, graph: Graph) -> str:
-    """Return the message for an id that no node has, naming the nearest ids."""
-    import difflib
-
-    index = graph.node_ids.tolist()
-    text = str(node)
-    same = [known for known in index if str(known).strip() == text.strip()]
-    if same:
-        return (
-            f"There is no node {node!r}, but there is {same[0]!r}: they differ in type "
-            "or white space."
-        )
-    # Comparing with millions of ids would take minutes: near ones have a near length.
-    alike = (str(known) for known in index if abs(len(str(known)) - len(text)) <= 2)
-    near = difflib.get_close_matches(text, list(islice(alike, 20_000)), n=3)
-    suggestion = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"There is no node {node!r} in the graph.{suggestion}"

@@ -1,0 +1,29 @@
+"""The graph that everything works on: checked once, then never changed.
+
+A :class:`Graph` holds canonical edges over nodes ``0..n-1`` together with the
+user's own node ids, optional weights, times, attributes and labels. It reads no
+files: ``gelato.io`` turns outside formats into graphs and back.
+"""
+
+from gelato.graph.canonical import Attributes
+from gelato.graph.graph import Graph
+from gelato.graph.ids import as_id_array, unknown_node
+from gelato.graph.pairs import (
+    FloatArray,
+    IntArray,
+    canonical_pairs,
+    find_pairs,
+    pair_keys,
+)
+
+__all__ = [
+    "Attributes",
+    "FloatArray",
+    "Graph",
+    "IntArray",
+    "as_id_array",
+    "canonical_pairs",
+    "find_pairs",
+    "pair_keys",
+    "unknown_node",
+]
