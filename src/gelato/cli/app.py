@@ -22,9 +22,11 @@ from gelato.errors import GelatoError
 VERBS = (
     "demo",
     "check",
+    "fit",
     "evaluate",
-    "compare",
     "predict",
+    "compare",
+    "reproduce",
     "data",
     "listing",
     "version",
@@ -43,7 +45,8 @@ _HELP = (
 )
 _EPILOG = (
     "First steps: gelato demo. On your own files: gelato check --edges FILE, then "
-    "gelato predict --edges FILE."
+    "gelato predict --edges FILE; or gelato fit --edges FILE --attributes FILE, then "
+    "gelato predict run/."
 )
 
 
@@ -92,8 +95,8 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except _ClickError as error:
         return _misused(error)
-    except (KeyboardInterrupt, typer.Abort):
-        print_error("interrupted.")
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        print_error("interrupted.", getattr(stop, "hint", ""))
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has left. Python would complain again at exit.

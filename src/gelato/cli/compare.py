@@ -20,12 +20,22 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import describe_split, load_split
-from gelato.cli.options import DataOptions, OutputOptions, RunOptions, SplitOptions
+from gelato.cli.options import (
+    DataOptions,
+    ModelOptions,
+    OutputOptions,
+    RunOptions,
+    SplitOptions,
+)
 from gelato.cli.rankings import BIASED, comparison_summary, comparison_table
 from gelato.cli.screen import Screen
+from gelato.cli.settings import make_model, whole_numbers
+from gelato.cli.training import fit_model, is_trained
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from gelato.splits import EdgeSplit
 
 
@@ -55,12 +65,29 @@ def compare(
             "--seeds", metavar="NUMBERS", help="Seeds of models that have one."
         ),
     ] = "1",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", metavar="NAME", help="Parameters of gelato in the paper."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "-s",
+            metavar="MODEL.NAME=VALUE",
+            help="A parameter of a model, for example gelato.epochs=50. May be "
+            "repeated.",
+        ),
+    ] = None,
     protocol: Protocol = "all",
 ) -> None:
     """Compare models: the same splits, every non-edge, best first."""
     screen = Screen(output)
     protocols = protocols_of(protocol)
-    names, seed_list = _names(models), _seeds(seeds)
+    names, seed_list = _names(models), whole_numbers(seeds, "--seeds")
+    plan = _plan(names, seed_list, preset, settings)
     loaded, first = load_split(data, split, screen)
     for text in loaded.graph.notes:
         screen.note(text)
@@ -72,8 +99,9 @@ def compare(
         return
     for name in filter(is_heuristic, names):
         _tell_long(screen, name, first, len(made), run.threads)
-    summary, table = _measure(screen, made, names, seed_list, protocols, run.threads)
-    runs = f", mean ± sd over {len(made)} splits" if len(made) > 1 else ""
+    table = _measure(screen, made, plan, protocols, run.threads)
+    summary = comparison_summary(table)
+    runs = _spread_text(len(made), max(map(len, plan.values())))
     screen.show(
         f"{loaded.name}: {numbers.plural(len(first.test), 'test edge')} among "
         f"{numbers.count(first.num_candidates('test'))} candidate pairs{runs}\n",
@@ -106,16 +134,6 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _seeds(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise UsageError(
-            f"--seeds {text} is not a list of whole numbers.",
-            hint="For example: --seeds 1,2,3",
-        )
-    return list(dict.fromkeys(int(part) for part in parts))
-
-
 def _splits(first: EdgeSplit, count: int, options: SplitOptions) -> list[EdgeSplit]:
     from gelato.splits import split_edges
 
@@ -134,31 +152,100 @@ def _splits(first: EdgeSplit, count: int, options: SplitOptions) -> list[EdgeSpl
     return [first, *drawn]
 
 
+def _plan(
+    names: list[str], seeds: list[int], preset: str | None, settings: list[str] | None
+) -> dict[str, dict[int | None, Any]]:
+    """Return the models to fit, by name and seed; wrong settings are refused here."""
+    from gelato.models.registry import model_class, parameter_names
+
+    own: dict[str, list[str]] = {name: [] for name in names}
+    for item in settings or ():
+        name, dot, rest = item.partition(".")
+        if not dot or name not in own:
+            raise UsageError(
+                f"--set {item} does not name one of the models compared.",
+                hint=f"For example: --set {names[-1]}.NAME=VALUE",
+            )
+        own[name].append(rest)
+    if preset is not None and "gelato" not in names:
+        raise UsageError(
+            "--preset holds parameters of gelato, which is not compared.",
+            hint="Leave it out, or add gelato to --models.",
+        )
+    plan: dict[str, dict[int | None, Any]] = {}
+    for name in names:
+        seeded = "seed" in parameter_names(model_class(name))
+        chosen = preset if name == "gelato" else None
+        plan[name] = {
+            seed: make_model(
+                name, ModelOptions(name, preset=chosen, settings=own[name], seed=seed)
+            )
+            for seed in (seeds if seeded else [None])
+        }
+    return plan
+
+
+def _spread_text(splits: int, seeds: int) -> str:
+    counts = {"splits": splits, "seeds": seeds}
+    several = [f"{number} {noun}" for noun, number in counts.items() if number > 1]
+    return f", mean ± sd over {' and '.join(several)}" if several else ""
+
+
+class _Watched:
+    """A model whose training is shown while the library fits it."""
+
+    def __init__(self, screen: Screen, name: str, model: Any) -> None:
+        self.screen, self.name, self.model = screen, name, model
+
+    def fit(self, split: EdgeSplit) -> Any:
+        return fit_model(self.screen, self.name, self.model, split)
+
+
 def _measure(
     screen: Screen,
     splits: list[EdgeSplit],
-    names: list[str],
-    seeds: list[int],
+    plan: dict[str, dict[int | None, Any]],
     protocols: tuple[str, ...],
     threads: int | None,
-) -> tuple[list[dict[str, Any]], Any]:
+) -> pl.DataFrame:
+    """Return one row per model, seed, split and protocol."""
+    import polars as pl
+
+    jobs = [
+        (name, seed, model)
+        for name, models in plan.items()
+        for seed, model in models.items()
+    ]
+    # A training has a bar of its own, and two of them would fight for the terminal.
+    at_once = [job for job in jobs if not is_trained(job[2])]
+    trained = [job for job in jobs if is_trained(job[2])]
+    tables: list[pl.DataFrame] = []
+    with screen.progress("comparing") as progress:
+        for job in at_once:
+            if progress is not None:
+                progress(len(tables), len(at_once))
+            tables.append(_rows(screen, job, splits, protocols, threads))
+    tables += [_rows(screen, job, splits, protocols, threads) for job in trained]
+    return pl.concat(tables)
+
+
+def _rows(
+    screen: Screen,
+    job: tuple[str, int | None, Any],
+    splits: list[EdgeSplit],
+    protocols: tuple[str, ...],
+    threads: int | None,
+) -> pl.DataFrame:
+    import polars as pl
+
     from gelato import compare
 
-    with screen.progress("comparing") as progress:
-
-        def report(what: str, done: int, total: int) -> None:
-            if progress is not None:
-                progress(done, total)
-
-        table = compare(
-            splits,
-            names,
-            seeds=seeds,
-            protocols=protocols,
-            threads=threads,
-            progress=report,
-        )
-    return comparison_summary(table), table
+    name, seed, model = job
+    watched = _Watched(screen, name if seed is None else f"{name}, seed {seed}", model)
+    table = compare(splits, [watched], protocols=protocols, threads=threads)
+    return table.with_columns(
+        pl.lit(name).alias("model"), pl.lit(seed, dtype=pl.Int64).alias("seed")
+    )
 
 
 def _tell_long(

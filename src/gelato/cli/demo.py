@@ -17,18 +17,23 @@ from gelato.cli.outputs import check_output_folder
 from gelato.cli.predict import links_table
 from gelato.cli.rankings import BIASED
 from gelato.cli.screen import Screen, make_facts, make_table
+from gelato.cli.training import TRAINING_KERNELS, fit_model, training_facts
+from gelato.errors import UsageError
 
 if TYPE_CHECKING:
     from gelato.ranking import Evaluation
     from gelato.splits import EdgeSplit
 
 DATASET = "citeseer"
-MODELS = ("cn", "aa", "ra", "pa", "ac", "cos")
+HEURISTICS = ("cn", "aa", "ra", "pa", "ac", "cos")
+TRAINED = "gelato"
+SEED = 1
 _LINKS = 100
 _NEXT_STEPS = (
     ("look at them", "gelato check --edges FILE [--attributes FILE]"),
     ("find links", "gelato predict --edges FILE --top 100 -o links.csv"),
     ("measure", "gelato compare --edges FILE --models cn,aa,ra,ac"),
+    ("train", "gelato fit --edges FILE --attributes FILE -o run"),
 )
 
 
@@ -51,28 +56,58 @@ def demo(
             "mislead.",
         ),
     ] = False,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train/--no-train",
+            help="Also train Gelato (about a minute), or take only seconds.",
+        ),
+    ] = True,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            "--epochs", metavar="N", help="Epochs of the training (100, as the paper)."
+        ),
+    ] = None,
 ) -> None:
-    """Compare the heuristics on a citation graph, in seconds, with a picture."""
+    """Rank a citation graph by every method, Gelato trained too, with a picture."""
     screen = Screen(output)
-    check_output_folder(folder)
     if example:
+        check_output_folder(folder)
         _worked_example(screen, folder)
-    else:
-        _heuristics(screen, folder)
+        return
+    trained = _make_trained(epochs) if train else None
+    check_output_folder(folder)
+    _compare(screen, folder, trained)
 
 
-def _heuristics(screen: Screen, folder: Path) -> None:
+def _make_trained(epochs: int | None) -> Any:
+    from gelato.models.presets import preset
+    from gelato.models.registry import make
+
+    if epochs is not None and epochs < 1:
+        raise UsageError(f"--epochs is {epochs}, but must be at least 1.")
+    parameters = preset(DATASET) | ({} if epochs is None else {"epochs": epochs})
+    return make(TRAINED, **parameters, seed=SEED)
+
+
+def _compare(screen: Screen, folder: Path, trained: Any) -> None:
     from gelato import load_dataset, make, split_edges
     from gelato.io import write_table
     from gelato.report.figures import draw_comparison, save_figure
 
     graph = load_dataset(DATASET)
     split = split_edges(graph)
-    tell_compilation(screen, {*RANKING_KERNELS, *SELECTING_KERNELS})
+    kernels = {*RANKING_KERNELS, *SELECTING_KERNELS}
+    tell_compilation(screen, kernels | set(TRAINING_KERNELS if trained else ()))
     results = _measure(screen, split)
+    if trained is not None:
+        fit_model(screen, TRAINED, trained, split)
+        _evaluate(TRAINED, trained, split, results)
     exact, biased = results["all"], results["sampled"]
-    names = sorted(MODELS, key=lambda name: exact[name].ap, reverse=True)
-    links = make(names[0]).fit(graph).predict(top=_LINKS)
+    names = sorted(exact, key=lambda name: exact[name].ap, reverse=True)
+    best = trained if names[0] == TRAINED else make(names[0]).fit(graph)
+    links = best.predict(top=_LINKS)
     title = f"{DATASET}: {numbers.plural(len(split.test), 'held-out link')} among "
     title += f"{numbers.count(split.num_candidates('test'))} candidate pairs"
     figure = draw_comparison(exact, biased, title)
@@ -81,8 +116,12 @@ def _heuristics(screen: Screen, folder: Path) -> None:
         write_table(links, folder / "links.csv"),
         *save_figure(figure, folder / "ranking"),
     ]
+    if trained is not None:
+        written.append(trained.save(folder / TRAINED))
     screen.show(title, "", _table(names, exact, biased))
     screen.show(_moral(names[0], exact, biased))
+    if trained is not None:
+        screen.show(f"\n{_training_text(trained)}")
     screen.show(
         "", f"Links most likely missing, by {names[0]} from all known edges", ""
     )
@@ -93,6 +132,7 @@ def _heuristics(screen: Screen, folder: Path) -> None:
             "data": DATASET,
             "split": describe_split(split),
             "ranking": _rows_as_records(names, exact, biased),
+            "trained": None if trained is None else training_facts(trained),
             "links": links.to_dicts(),
             "files": [str(path) for path in written],
         }
@@ -101,17 +141,41 @@ def _heuristics(screen: Screen, folder: Path) -> None:
 
 def _measure(screen: Screen, split: EdgeSplit) -> dict[str, dict[str, Evaluation]]:
     """Return evaluations by protocol and model."""
-    from gelato import evaluate, make
+    from gelato import make
 
     results: dict[str, dict[str, Evaluation]] = {"all": {}, "sampled": {}}
     with screen.progress("ranking every pair") as progress:
-        for done, name in enumerate(MODELS):
+        for done, name in enumerate(HEURISTICS):
             if progress is not None:
-                progress(done, len(MODELS))
-            model = make(name).fit(split)
-            results["all"][name] = evaluate(model, split)
-            results["sampled"][name] = evaluate(model, split, protocol="sampled")
+                progress(done, len(HEURISTICS))
+            _evaluate(name, make(name).fit(split), split, results)
     return results
+
+
+def _evaluate(
+    name: str,
+    model: Any,
+    split: EdgeSplit,
+    results: dict[str, dict[str, Evaluation]],
+) -> None:
+    from gelato import evaluate
+
+    results["all"][name] = evaluate(model, split)
+    results["sampled"][name] = evaluate(model, split, protocol="sampled")
+
+
+def _training_text(model: Any) -> str:
+    from gelato.models.presets import preset
+
+    facts, paper = training_facts(model), preset(DATASET)["epochs"]
+    assert facts is not None
+    same = facts["epochs"] == paper
+    return (
+        f"{TRAINED} was trained for {numbers.plural(facts['epochs'], 'epoch')}"
+        f"{', as in the paper,' if same else f' (the paper: {paper})'} in "
+        f"{numbers.duration(facts['seconds'])};\nepoch {facts['best_epoch']} ranks the "
+        "validation edges best and was kept."
+    )
 
 
 def _table(

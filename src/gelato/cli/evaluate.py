@@ -21,16 +21,18 @@ from gelato.cli.inputs import LoadedGraph, describe_split, load_split
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
-    ModelName,
+    ModelOptions,
     OutputOptions,
+    RunFolder,
     RunOptions,
-    Settings,
     SplitOptions,
 )
 from gelato.cli.outputs import check_output_file
 from gelato.cli.rankings import BIASED, PROTOCOLS, evaluation_table
+from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
 from gelato.cli.screen import Screen
 from gelato.cli.settings import describe_model, make_model, model_title
+from gelato.cli.training import fit_model
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,11 +58,11 @@ def add(app: typer.Typer) -> None:
 def evaluate(
     data: DataOptions,
     split: SplitOptions,
+    model: ModelOptions,
     rule: CandidateOptions,
     run: RunOptions,
     output: OutputOptions,
-    model: ModelName = "ac",
-    settings: Settings = None,
+    folder: RunFolder = None,
     protocol: Protocol = "all",
     part: Annotated[
         str,
@@ -79,20 +81,29 @@ def evaluate(
         raise UsageError(
             f"There is no part {part!r} to rank.", hint="Parts are: test, valid."
         )
-    made = make_model(model, settings)
-    loaded, full_split = load_split(data, split, screen)
+    if folder is None:
+        name = model.model or "ac"
+        made = make_model(name, model)
+        loaded, full_split = load_split(data, split, screen)
+        require_positives(full_split, part)  # type: ignore[arg-type]
+    else:
+        refuse_beside_run(folder, data, split, model)
+        made = load_run_model(folder)
+        name, full_split = made.name, split_of_run(made, folder, part)
+        loaded = LoadedGraph(full_split.graph, str(folder))
     for text in loaded.graph.notes:
         screen.note(text)
-    require_positives(full_split, part)  # type: ignore[arg-type]
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(screen, model, made, used, part, candidates, run.threads)
+    job = _Job(screen, name, made, used, part, candidates, run.threads)
+    job.stored = folder is not None
     if run.dry_run:
         job.forecast()
         return
-    job.fit()
-    results = [job.run(name) for name in protocols]
+    if not job.stored:
+        fit_model(screen, name, made, full_split)
+    results = [job.run(kind) for kind in protocols]
     if save_split is not None:
         full_split.save(save_split)
     restricted = rule != CandidateOptions()
@@ -101,7 +112,7 @@ def evaluate(
         {
             "data": loaded.to_dict(),
             "split": describe_split(full_split),
-            "model": describe_model(model, made),
+            "model": describe_model(name, made),
             "candidates": {
                 "rule": rule.candidates,
                 "count": candidates.count,
@@ -138,13 +149,14 @@ class _Job:
         self.screen, self.name, self.model = screen, name, model
         self.split, self.part, self.candidates = split, part, candidates
         self.threads = threads
+        self.stored = False  # a model from a folder, which is fitted already
 
     @property
     def num_positives(self) -> int:
         return len(self.split.positives(self.part))  # type: ignore[arg-type]
 
     def fit(self) -> Any:
-        return self.model.fit(self.split)
+        return self.model if self.stored else self.model.fit(self.split)
 
     def forecast(self) -> None:
         tell_compilation(self.screen, RANKING_KERNELS)
@@ -156,6 +168,7 @@ class _Job:
                 candidates=self.candidates,
                 positives=self.num_positives,
                 threads=self.threads,
+                stored=self.stored,
             )
         }
         give_forecasts(self.screen, coming)

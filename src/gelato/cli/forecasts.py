@@ -47,13 +47,18 @@ def is_heuristic(name: str) -> bool:
 
 
 def forecast_model(
-    name: str, fit: Callable[[], Any], graph: Any, **options: Any
+    name: str,
+    fit: Callable[[], Any],
+    graph: Any,
+    *,
+    stored: bool = False,
+    **options: Any,
 ) -> Forecast | str:
     """Return the forecast of one pass of a model, or why there is none."""
     from gelato.ranking.forecast import forecast
 
-    if not is_heuristic(name):
-        return "is trained first, which this does not forecast"
+    if not stored and not is_heuristic(name):
+        return "is trained first: see gelato fit --dry-run"
     return forecast(fit(), graph, **options)
 
 

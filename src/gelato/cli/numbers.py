@@ -61,6 +61,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def short_duration(seconds: float) -> str:
+    """Return a time span, also of a few milliseconds."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 0.1 else duration(seconds)
+
+
 def size(num_bytes: float) -> str:
     """Return an amount of memory."""
     if num_bytes < 1e9:

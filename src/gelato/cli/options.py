@@ -236,16 +236,48 @@ class RunOptions:
     ] = None
 
 
-ModelName = Annotated[
-    str,
-    typer.Option("--model", "-m", metavar="NAME", help="A model of 'gelato list'."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        "-s",
-        metavar="NAME=VALUE",
-        help="A parameter of the model, for example t=2. May be repeated.",
+_MODEL = "Model: its name and parameters"
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model, with which parameters. Defaults of parameters are the model's."""
+
+    model: Annotated[
+        str | None,
+        _in(_MODEL, "--model", "-m", metavar="NAME", help="A model of 'gelato list'."),
+    ] = None
+    preset: Annotated[
+        str | None,
+        _in(
+            _MODEL,
+            "--preset",
+            metavar="NAME",
+            help="Gelato's parameters in the paper for cora, citeseer, pubmed, photo "
+            "or computers.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        _in(
+            _MODEL,
+            "--set",
+            "-s",
+            metavar="NAME=VALUE",
+            help="A parameter of the model, for example t=2. May be repeated.",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        _in(_MODEL, "--seed", metavar="N", help="Seed of a trained model (1)."),
+    ] = None
+
+
+RunFolder = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="A folder of 'gelato fit', in place of data and model.",
+        show_default=False,
     ),
 ]

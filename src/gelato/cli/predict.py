@@ -13,23 +13,24 @@ from gelato.cli.forecasts import (
     SELECTING_KERNELS,
     forecast_model,
     give_forecasts,
-    is_heuristic,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
-from gelato.cli.inputs import load_graph
+from gelato.cli.inputs import LoadedGraph, load_graph
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
-    ModelName,
+    ModelOptions,
     OutputOptions,
+    RunFolder,
     RunOptions,
-    Settings,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.cli.run_folders import load_run_model, refuse_beside_run
 from gelato.cli.screen import Screen, make_table, shortened
 from gelato.cli.settings import describe_model, make_model, model_title
+from gelato.cli.training import fit_model
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ def add(app: typer.Typer) -> None:
 
 def predict(
     data: DataOptions,
+    model: ModelOptions,
     rule: CandidateOptions,
     run: RunOptions,
     output: OutputOptions,
-    model: ModelName = "ac",
-    settings: Settings = None,
+    folder: RunFolder = None,
     top: Annotated[
         int | None,
         typer.Option("--top", metavar="K", help="The K best links overall (100)."),
@@ -87,8 +88,14 @@ def predict(
     screen = Screen(output)
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(top, per_node, nodes, pairs, (rule, exclude))
-    made = make_model(model, settings)
-    loaded = load_graph(data, screen)
+    if folder is None:
+        name = model.model or "ac"
+        made = make_model(name, model)
+        loaded = load_graph(data, screen)
+    else:
+        refuse_beside_run(folder, data, model)
+        made = load_run_model(folder)
+        name, loaded = made.name, LoadedGraph(made.graph_, str(folder))
     graph = loaded.graph
     for text in graph.notes:
         screen.note(text)
@@ -99,12 +106,14 @@ def predict(
         asked["rule"] = candidates
     tell_compilation(screen, SELECTING_KERNELS)
     if run.dry_run:
-        _forecast(screen, model, made, graph, candidates, run.threads)
+        stored = folder is not None
+        _forecast(screen, name, made, graph, candidates, run.threads, stored=stored)
         return
-    made.fit(graph)
-    if candidates is not None and is_heuristic(model):
+    if folder is None:
+        fit_model(screen, name, made, graph)
+    if candidates is not None:
         tell_long_run(screen, made, graph, candidates, threads=run.threads)
-    with screen.progress(f"predicting with {model}") as progress:
+    with screen.progress(f"predicting with {name}") as progress:
         links = made.predict(threads=run.threads, progress=progress, **asked)
     _tell_shortage(screen, top, links.height)
     if file is not None:
@@ -113,7 +122,7 @@ def predict(
         write_table(links, file)
         screen.note(f"wrote {numbers.plural(links.height, 'link')} to {file}")
     among = "" if candidates is None else f" of {numbers.count(candidates.count)}"
-    title = f"{model_title(model, made)} on {loaded.name}: "
+    title = f"{model_title(name, made)} on {loaded.name}: "
     title += f"{numbers.plural(links.height, 'link')}{among} candidate pairs"
     screen.show(title, "", links_table(links, _SHOWN))
     if links.height > _SHOWN and file is None:
@@ -122,7 +131,7 @@ def predict(
     screen.give(
         {
             "data": loaded.to_dict(),
-            "model": describe_model(model, made),
+            "model": describe_model(name, made),
             "candidates": None if candidates is None else candidates.count,
             "links": links.to_dicts(),
         }
@@ -223,14 +232,17 @@ def _forecast(
     graph: Graph,
     candidates: Candidates | None,
     threads: int | None,
+    *,
+    stored: bool,
 ) -> None:
     coming = {
         name: forecast_model(
             name,
-            lambda: model.fit(graph),
+            lambda: model if stored else model.fit(graph),
             graph,
             candidates=candidates,
             threads=threads,
+            stored=stored,
         )
     }
     give_forecasts(screen, coming)

@@ -136,6 +136,17 @@ class Screen:
             line.append(safe(text), style="default")
             _print(self._error, line)
 
+    def line(self, text: str) -> None:
+        """Print a line of progress on stderr, where a bar makes no sense."""
+        if not self.quiet:
+            _print(self._error, Text(safe(text)))
+
+    def training_bar(self, what: str, total: int) -> TrainingBar | None:
+        """Return a bar for many steps, or ``None`` where there is no terminal."""
+        if self.quiet or not self._error.is_terminal:
+            return None
+        return TrainingBar(self._error, what, total)
+
     def _print_whole(self, part: RenderableType) -> None:
         """Print a table for a file or another program: no line folded or padded."""
         with self._out.capture() as captured:
@@ -181,6 +192,44 @@ class Screen:
         finally:
             if bar.live.is_started:
                 bar.stop()
+
+
+class TrainingBar:
+    """A bar of steps under a line of text that changes with every epoch."""
+
+    def __init__(self, console: Console, what: str, total: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            expand=True,
+            speed_estimate_period=120,
+        )
+        self._task = self._bar.add_task(safe(what), total=total)
+        self._bar.start()
+
+    def step(self, done: int) -> None:
+        """Move the bar."""
+        self._bar.update(self._task, completed=done)
+
+    def describe(self, text: str) -> None:
+        """Say how it goes."""
+        self._bar.update(self._task, description=safe(text))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
 
 
 def _print(console: Console, text: Text) -> None:

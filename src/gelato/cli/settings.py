@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
+from gelato.cli.options import ModelOptions
 from gelato.errors import UsageError
+
+# The models that people compare by parameters have few; others list what was changed.
+_MOST_LISTED = 4
 
 
 def assignments(given: list[str] | None, option: str, form: str) -> dict[str, str]:
@@ -18,19 +24,59 @@ def assignments(given: list[str] | None, option: str, form: str) -> dict[str, st
     return pairs
 
 
-def make_model(name: str, given: list[str] | None) -> Any:
-    """Return a model by name with the settings of ``--set``."""
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Return a list of whole numbers, each once."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(
+            f"{option} {text} is not a list of whole numbers.",
+            hint=f"For example: {option} 1,2,3",
+        )
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+def make_model(name: str, options: ModelOptions) -> Any:
+    """Return a model with the parameters of ``--preset``, ``--set`` and ``--seed``."""
     from gelato.models.registry import make, model_class
 
-    settings = {
+    given = {
         key: _value(text)
-        for key, text in assignments(given, "--set", "NAME=VALUE").items()
+        for key, text in assignments(options.settings, "--set", "NAME=VALUE").items()
     }
-    defaults: Any = getattr(model_class(name), "parameter_defaults", dict)
-    known: dict[str, Any] = defaults()
-    for key, value in settings.items():
-        _check_type(name, key, value, known.get(key))
-    return make(name, **settings)
+    known = inspect.signature(model_class(name)).parameters
+    for key, value in given.items():
+        if key in known:
+            _check_type(name, known[key], value)
+    chosen = _preset(name, options.preset, known) | _seed(options.seed, given, known)
+    return make(name, **(chosen | given))
+
+
+def _preset(name: str, chosen: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a preset."""
+    if chosen is None:
+        return {}
+    from gelato.models.presets import preset
+
+    found = preset(chosen)
+    if not set(found) <= set(known):
+        raise UsageError(
+            f"A preset holds parameters of Gelato, which {name!r} does not have.",
+            hint="Leave out --preset, or choose --model gelato.",
+        )
+    return found
+
+
+def _seed(
+    seed: int | None, given: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the seed, 1 where a model has one and none is given, as in the paper."""
+    if seed is not None and "seed" in given:
+        raise UsageError(
+            "--seed and --set seed say the same.", hint="Leave one of them out."
+        )
+    if seed is None:
+        return {"seed": 1} if "seed" in known else {}
+    return {"seed": seed}
 
 
 def _value(text: str) -> Any:
@@ -45,17 +91,27 @@ def _value(text: str) -> Any:
     return text
 
 
-def _check_type(model: str, name: str, value: Any, default: Any) -> None:
-    """Refuse a value of another type than the default's, if that has one."""
-    words = {bool: "true or false", int: "a whole number", float: "a number"}
-    kind = type(default)
-    if kind not in words or value is None or type(value) is kind:
+def _check_type(model: str, parameter: inspect.Parameter, value: Any) -> None:
+    """Refuse a value of another type than the parameter's, if that is a plain one."""
+    words = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+    kinds = {part.strip() for part in str(parameter.annotation).split("|")}
+    plain = kinds - {"None"}
+    if value is None:
+        fits = "None" in kinds
+    elif not plain <= {*words, "str"}:
+        # A choice of texts; what only code can give has no text as its default.
+        fits = isinstance(value, str) and isinstance(parameter.default, str)
+    else:
+        fits = bool(plain & {type(value).__name__}) or (
+            type(value) is int and "float" in plain
+        )
+    if fits:
         return
-    if kind is float and type(value) is int:
-        return
+    expected = " or ".join(words[kind] for kind in sorted(plain & set(words)))
+    told = f"is {expected}" if expected else "takes no such value here"
     raise UsageError(
-        f"The parameter {name} of {model} is {words[kind]}, not {value!r}.",
-        hint=f"Its default is {default!r}.",
+        f"The parameter {parameter.name} of {model} {told}, not {value!r}.",
+        hint=f"Its default is {parameter.default!r}.",
     )
 
 
@@ -68,5 +124,8 @@ def describe_model(name: str, model: Any) -> dict[str, Any]:
 def model_title(name: str, model: Any) -> str:
     """Return a model's name with its parameters, for people."""
     parameters = describe_model(name, model)["parameters"]
+    if len(parameters) > _MOST_LISTED:
+        defaults = model.parameter_defaults()
+        parameters = {k: v for k, v in parameters.items() if v != defaults[k]}
     listed = ", ".join(f"{key} = {value}" for key, value in parameters.items())
     return f"{name} ({listed})" if listed else name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -25,6 +26,12 @@ class Row:
     published: dict[str, float]
     label: str = ""
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the paper printed, in its order; AP where it has none."""
+        named = tuple(name for name in self.published if not name.endswith("_sd"))
+        return named or ("ap",)
+
     def runs(self, seeds: tuple[int, ...] | None = None) -> list[RunSpec]:
         """Return the runs of the cell, for given seeds or its own."""
         chosen = self.seeds if seeds is None or self.seeds == (None,) else seeds
@@ -43,6 +50,16 @@ class Experiment:
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets of the rows, in their order."""
+        return tuple(dict.fromkeys(row.dataset for row in self.rows))
+
+    def on(self, datasets: Collection[str]) -> Experiment:
+        """Return the part of the experiment on given datasets."""
+        rows = tuple(row for row in self.rows if row.dataset in datasets)
+        return replace(self, rows=rows)
+
 
 @cache
 def experiment_names() -> tuple[str, ...]:
@@ -59,17 +76,23 @@ def experiment_names() -> tuple[str, ...]:
 
 def read_experiment(name: str) -> Experiment:
     """Return an experiment by name, or suggest near names."""
-    if name not in experiment_names():
-        near = difflib.get_close_matches(name, experiment_names(), n=1)
-        meant = f" Did you mean {near[0]}?" if near else ""
-        raise UnknownNameError(
-            f"There is no experiment called {name!r}.{meant}",
-            hint=f"Experiments: {', '.join(experiment_names())}.",
-        )
+    require_known(name, experiment_names(), "experiment")
     file = resources.files("gelato.experiments") / "specs" / f"{name}.toml"
     content = tomllib.loads(file.read_text("utf-8"))
     rows = tuple(_row(content, entry) for entry in content["rows"])
     return Experiment(name, content["title"], tuple(content.get("notes", ())), rows)
+
+
+def require_known(name: str, known: Collection[str], what: str) -> None:
+    """Refuse an unknown name, and suggest a near one."""
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise UnknownNameError(
+        f"There is no {what} called {name!r}.{meant}",
+        hint=f"Known: {', '.join(known)}.",
+    )
 
 
 def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:

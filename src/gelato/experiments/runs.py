@@ -15,21 +15,33 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gelato.datasets import load_dataset
-from gelato.errors import StoredFileError
+from gelato.errors import OutputError, StoredFileError
 from gelato.io import write_text_atomic
 from gelato.models.registry import make
 from gelato.ranking import evaluate
-from gelato.splits import split_edges
+from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
 
 FORMAT = 1
 Report = Callable[[str], None]
+# Given a model, it returns a context of callbacks: on_epoch and on_step of a training.
+Watch = Callable[[Any], AbstractContextManager[Any]]
+
+# Fingerprints of the paper's splits (seed 0). A record of another split is refused
+# even where the graph itself is not at hand.
+SPLITS = {
+    "cora": "6c4497eb90c25aa3",
+    "citeseer": "d1ad5ad9cd123b8f",
+    "pubmed": "e9653ace0234f471",
+    "photo": "bb301f5255fddbde",
+    "computers": "a41e8d12b0a384bf",
+}
 
 
 @dataclass(frozen=True)
@@ -93,11 +105,28 @@ def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
             f"{path} was edited after it was written.",
             hint="Delete it to run it again.",
         )
+    if spec.dataset in SPLITS and record["split"] != SPLITS[spec.dataset]:
+        raise StoredFileError(
+            f"{path} was measured on the split {record['split']} of {spec.dataset}, "
+            f"not on the paper's, {SPLITS[spec.dataset]}.",
+            hint="Delete it to run it again.",
+        )
     return record
 
 
+def find_result(results: Path, spec: RunSpec) -> dict[str, Any] | None:
+    """Return the record of a run, or ``None`` where it is missing."""
+    path = result_path(results, spec)
+    return read_result(path, spec) if path.exists() else None
+
+
 def perform(
-    spec: RunSpec, results: Path, work: Path, *, report: Report | None = None
+    spec: RunSpec,
+    results: Path,
+    work: Path,
+    *,
+    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Return the record of a run, doing what is not done yet.
 
@@ -111,30 +140,53 @@ def perform(
         Folder for checkpoints of unfinished ones.
     report : callable, optional
         Told in a line what happens.
+    watch : callable, optional
+        Watches a training in place of ``report``: called with the model, it returns
+        a context of callbacks (``on_epoch``, ``on_step``).
     """
-    path = result_path(results, spec)
-    if path.exists():
-        return read_result(path, spec)
+    found = find_result(results, spec)
+    if found is not None:
+        return found
     folder = work / spec.name
-    folder.mkdir(parents=True, exist_ok=True)
-    with _lock(folder):
-        if path.exists():  # another process finished it while we waited
-            return read_result(path, spec)
-        record = _run(spec, folder, report)
+    path = result_path(results, spec)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{error.filename} cannot be made: {error.strerror}.",
+            hint="Name folders that you may write to.",
+        ) from error
+    with _lock(folder, report):
+        found = find_result(results, spec)
+        if found is not None:  # another process finished it while we waited
+            return found
+        record = _run(spec, folder, watch or _reporting(report))
         write_text_atomic(path, json.dumps(record, indent=1) + "\n")
     return record
 
 
-def _run(spec: RunSpec, folder: Path, report: Report | None) -> dict[str, Any]:
-    split = split_edges(load_dataset(spec.dataset))
-    seed = {} if spec.seed is None else {"seed": spec.seed}
-    model = make(spec.method, **spec.parameters, **seed)
-    started = time.perf_counter()
+def _fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -> Any:
+    """Return the fitted model of a run; a training resumes from its checkpoint."""
+    model = make_run_model(spec)
     if spec.seed is None:
-        model.fit(split)
-    else:
-        model.fit(split, folder=folder, resume=True, on_epoch=_epoch_report(report))
+        return model.fit(split)
+    with watch(model) if watch is not None else nullcontext() as told:
+        named = ("on_epoch", "on_step")
+        calls = {name: getattr(told, name) for name in named if hasattr(told, name)}
+        return model.fit(split, folder=folder, resume=True, **calls)
+
+
+def make_run_model(spec: RunSpec) -> Any:
+    """Return the model of a run, not fitted yet."""
+    seed = {} if spec.seed is None else {"seed": spec.seed}
+    return make(spec.method, **spec.parameters, **seed)
+
+
+def _run(spec: RunSpec, folder: Path, watch: Watch | None) -> dict[str, Any]:
+    split = split_edges(load_dataset(spec.dataset))
+    started = time.perf_counter()
+    model = _fitted(spec, split, folder, watch)
     sitting = time.perf_counter() - started
     training = getattr(model, "training_", None)
     exact = evaluate(model, split)
@@ -175,21 +227,24 @@ def _short(entry: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _epoch_report(report: Report | None) -> Any:
-    def on_epoch(entry: dict[str, Any], state: Any) -> None:
-        if report is not None:
-            values = ", ".join(
-                f"{name} {entry[name]:.4f}"
-                for name in ("prec@100%", "ap")
-                if name in entry
-            )
-            report(
-                f"epoch {entry['epoch']}: loss {entry['loss']:.5f}, {values}, best "
-                f"{state.best_value or 0:.4f} at {state.best_epoch}, "
-                f"{entry['seconds']:.1f} s"
-            )
+def _reporting(report: Report | None) -> Watch | None:
+    """Return a watch that tells of every epoch in a line."""
+    return None if report is None else lambda _: nullcontext(_EpochLines(report))
 
-    return on_epoch
+
+class _EpochLines:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
+        named = ("prec@100%", "ap")
+        values = ", ".join(f"{n} {entry[n]:.4f}" for n in named if n in entry)
+        loss = "none" if entry["loss"] is None else f"{entry['loss']:.5f}"
+        self.report(
+            f"epoch {entry['epoch']}: loss {loss}, {values}, best "
+            f"{state.best_value or 0:.4f} at {state.best_epoch}, "
+            f"{entry['seconds']:.1f} s"
+        )
 
 
 def _digest(record: dict[str, Any]) -> str:
@@ -215,12 +270,17 @@ def _commit() -> str | None:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def _lock(folder: Path, report: Report | None = None) -> Iterator[None]:
     """Wait until no other process works in a folder."""
     import fcntl
 
     with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if report is not None:
+                report(f"another process is at {folder.name}: waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
         finally:

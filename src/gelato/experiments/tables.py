@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gelato.experiments.paper import Experiment, Row
-from gelato.experiments.runs import read_result, result_path
+from gelato.experiments.runs import find_result
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Cell:
         Their seeds.
     published, published_sd : float, optional
         The paper's mean and deviation, in percent.
+    label : str
+        Why the runs differ from the paper's setting; else empty.
+    missing : tuple
+        Seeds that are not recorded yet.
     """
 
     method: str
@@ -36,6 +40,7 @@ class Cell:
     published: float | None
     published_sd: float | None
     label: str = ""
+    missing: tuple[int | None, ...] = ()
 
     @property
     def mean(self) -> float | None:
@@ -61,16 +66,22 @@ class Cell:
         return 3 * self.published_sd * math.sqrt(1 / 10 + 1 / len(self.values))
 
     @property
+    def difference(self) -> float | None:
+        """Our mean minus the paper's."""
+        if self.mean is None or self.published is None:
+            return None
+        return self.mean - self.published
+
+    @property
     def verdict(self) -> str:
         """One of "within", "above", "below", "missing" and "no figure"."""
         if self.mean is None:
             return "missing"
-        if self.published is None or self.tolerance is None:
+        if self.difference is None or self.tolerance is None:
             return "no figure"
-        difference = self.mean - self.published
-        if abs(difference) <= self.tolerance:
+        if abs(self.difference) <= self.tolerance:
             return "within"
-        return "above" if difference > 0 else "below"
+        return "above" if self.difference > 0 else "below"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cell as plain data."""
@@ -84,31 +95,66 @@ class Cell:
             "deviation": self.deviation,
             "published": self.published,
             "published_sd": self.published_sd,
+            "difference": self.difference,
             "tolerance": self.tolerance,
             "verdict": self.verdict,
             "label": self.label,
+            "missing_seeds": list(self.missing),
         }
 
 
-def cells(experiment: Experiment, results: Path, metric: str = "ap") -> list[Cell]:
-    """Return the cells of an experiment from the runs recorded so far."""
-    return [_cell(row, results, metric) for row in experiment.rows]
+def cells(
+    experiment: Experiment,
+    results: Path,
+    metric: str | None = None,
+    *,
+    seeds: tuple[int, ...] | None = None,
+) -> list[Cell]:
+    """Return the cells of an experiment from the runs recorded so far.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Which one.
+    results : Path
+        Folder of recorded runs.
+    metric : str, optional
+        ``"ap"`` or ``"auc"``; default each metric that the paper printed.
+    seeds : tuple of int, optional
+        Only these; default those of the experiment.
+    """
+    return [
+        _cell(row, records, seeds, name)
+        for row in experiment.rows
+        for records in [row_records(row, results, seeds)]
+        for name in (row.metrics if metric is None else (metric,))
+    ]
 
 
-def _cell(row: Row, results: Path, metric: str) -> Cell:
-    values, seeds = [], []
-    for spec in row.runs():
-        path = result_path(results, spec)
-        if path.exists():
-            values.append(100 * read_result(path, spec)["metrics"][metric])
-            seeds.append(spec.seed)
+def row_records(
+    row: Row, results: Path, seeds: tuple[int, ...] | None = None
+) -> list[dict[str, Any]]:
+    """Return the recorded runs of a row, in the order of its seeds."""
+    found = (find_result(results, spec) for spec in row.runs(seeds))
+    return [record for record in found if record is not None]
+
+
+def _cell(
+    row: Row,
+    records: list[dict[str, Any]],
+    seeds: tuple[int, ...] | None,
+    metric: str,
+) -> Cell:
+    recorded = tuple(record["spec"]["seed"] for record in records)
+    wanted = (spec.seed for spec in row.runs(seeds))
     return Cell(
         row.method,
         row.dataset,
         metric,
-        tuple(values),
-        tuple(seeds),
+        tuple(100 * record["metrics"][metric] for record in records),
+        recorded,
         row.published.get(metric),
         row.published.get(f"{metric}_sd"),
         row.label,
+        tuple(seed for seed in wanted if seed not in recorded),
     )

@@ -24,8 +24,11 @@ from gelato.ranking import Evaluation, metrics
 from gelato.ranking.example import WorkedExample, curves
 
 # Okabe and Ito (2008), darkest first; yellow is left out, too faint on white.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)))
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = (
+    *("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1))),
+    *((0, (7, 2)), (0, (2, 4))),
+)
 _GREY = "#6e6e6e"
 _EXACT, _BIASED = PALETTE[0], "#bdbdbd"
 _TITLE_PAD = 28.0  # leaves room for a legend between title and axes

@@ -1,0 +1,140 @@
+"""Run folders on the command line: what may be written into, and what is in one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gelato.cli.options import DataOptions, ModelOptions, SplitOptions
+from gelato.errors import OutputError, StoredFileError, UsageError
+
+if TYPE_CHECKING:
+    from gelato.splits import EdgeSplit
+    from gelato.storage import Run
+
+# Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
+# that help needs no torch. A test compares the two.
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def refuse_beside_run(
+    run: Path, *groups: DataOptions | SplitOptions | ModelOptions
+) -> None:
+    """Refuse options that say what a run folder says itself."""
+    for group in groups:
+        for field in fields(group):
+            if getattr(group, field.name) != field.default:
+                name = "set" if field.name == "settings" else field.name
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} and the run folder {run} exclude each other: the "
+                    "folder holds its graph, its split and its model.",
+                    hint=f"Leave out {option}, or the folder.",
+                )
+
+
+def load_run_model(folder: Path) -> Any:
+    """Return the model of a run folder, ready to score."""
+    from gelato.models import load
+
+    return load(folder)
+
+
+def split_of_run(model: Any, folder: Path, part: str) -> EdgeSplit:
+    """Return the split that a stored model was fitted on, if it has such a part."""
+    split: EdgeSplit | None = model.split_
+    if split is None:
+        raise StoredFileError(
+            f"The model in {folder} was fitted on all edges: none is held out.",
+            hint="Measure a model of its own split: gelato evaluate --edges FILE.",
+        )
+    if not len(split.positives(part)):  # type: ignore[arg-type]
+        other = "valid" if part == "test" else "test"
+        raise StoredFileError(
+            f"The split in {folder} has no {part} edges, so there is nothing to rank.",
+            hint=f"Rank the others with --part {other}, or fit with --{part} SHARE.",
+        )
+    return split
+
+
+def look_into_folder(folder: Path, *, resume: bool, overwrite: bool) -> Run | None:
+    """Refuse a folder that is no place for a training; return the run it holds.
+
+    A run comes back only with ``resume``: whoever asks to go on with a finished
+    training gets what it gave.
+    """
+    from gelato.storage import CONFIG, read_run
+
+    if resume and overwrite:
+        raise UsageError(
+            "--resume and --overwrite exclude each other.",
+            hint="Go on with a training, or start it anew.",
+        )
+    if overwrite or not folder.is_dir():
+        return None
+    if (folder / CONFIG).exists():
+        if resume:
+            return read_run(folder)
+        raise OutputError(
+            f"{folder} holds a finished run.",
+            hint="Name another folder with -o, or replace the run with --overwrite.",
+        )
+    if (folder / CHECKPOINT).exists():
+        if resume:
+            return None
+        raise OutputError(
+            f"{folder} holds a training that has not been finished.",
+            hint="Go on with it by adding --resume, or start anew with --overwrite.",
+        )
+    if not resume and any(folder.iterdir()):
+        raise OutputError(
+            f"The folder {folder} is not empty and holds no run.",
+            hint="Name a new folder with -o.",
+        )
+    return None
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Tell whether a training in a folder can go on."""
+    return (folder / CHECKPOINT).exists()
+
+
+def clear_run(folder: Path) -> None:
+    """Remove the files of a run, and nothing else, from a folder."""
+    from gelato import storage
+
+    # The configuration first: without it, what is left is no run.
+    for name in (
+        storage.CONFIG,
+        storage.GRAPH,
+        storage.SPLIT,
+        storage.WEIGHTS,
+        storage.METRICS,
+        storage.ENVIRONMENT,
+        storage.HISTORY,
+        CHECKPOINT,
+    ):
+        (folder / name).unlink(missing_ok=True)
+
+
+def check_same_run(run: Run, folder: Path, model: Any, split: EdgeSplit) -> None:
+    """Refuse a stored run that is not the one that the options ask for."""
+    asked = {
+        name: value
+        for name, value in model.get_params().items()
+        if value is not None and name != "threads"
+    }
+    stored = {k: v for k, v in run.parameters.items() if k != "threads"}
+    found = {"model": run.model, **stored}
+    expected = {"model": model.name, **asked}
+    differing = sorted(
+        name for name in {*found, *expected} if found.get(name) != expected.get(name)
+    )
+    if run.split is None or run.split.fingerprint != split.fingerprint:
+        differing.append("split")
+    if differing:
+        raise StoredFileError(
+            f"{folder} holds another run: its {differing[0]} differs.",
+            hint="Name another folder with -o, or replace the run with --overwrite.",
+        )
