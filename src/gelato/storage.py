@@ -1,25 +1,32 @@
 """Run folders: models as plain data, written whole and checked when read.
 
-A folder holds ``config.toml`` (what the model is), ``graph.npz``, ``split.parquet``,
-``weights.safetensors``, ``metrics.json``, ``environment.json`` and
+A folder holds ``config.toml`` (what the model is, and digests of the files that its
+scores depend on), ``graph.npz``, ``split.parquet``, ``weights.safetensors``, tables
+such as ``enhanced.parquet``, ``metrics.json``, ``environment.json`` and
 ``history.jsonl``. This module knows files, not model classes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
+import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import polars as pl
 import psutil
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from gelato.errors import OutputError, StoredFileError
+from gelato.errors import InputError, OutputError, StoredFileError
 from gelato.graph import Graph
 from gelato.io import read_npz, write_bytes_atomic, write_npz, write_text_atomic
 from gelato.splits import EdgeSplit
@@ -30,12 +37,11 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONFIG, GRAPH, SPLIT = "config.toml", "graph.npz", "split.parquet"
-WEIGHTS, METRICS, ENVIRONMENT = (
-    "weights.safetensors",
-    "metrics.json",
-    "environment.json",
-)
-HISTORY = "history.jsonl"
+WEIGHTS, METRICS = "weights.safetensors", "metrics.json"
+ENVIRONMENT, HISTORY = "environment.json", "history.jsonl"
+_AGAIN = "Copy the whole folder again, or fit and save the model again."
+
+Content = TypeVar("Content")
 
 
 @dataclass
@@ -54,6 +60,8 @@ class Run:
         The split that the model was fitted on.
     tensors : dict of Tensor
         Learned numbers.
+    tables : dict of DataFrame
+        What people may want to read; written as ``<name>.parquet``, not read back.
     facts : dict
         What else the model needs to be restored: numbers and texts.
     metrics : dict
@@ -67,14 +75,49 @@ class Run:
     graph: Graph
     split: EdgeSplit | None = None
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
 def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
-    """Write a run folder; ``config.toml`` comes last and makes it complete."""
+    """Write a run folder, in place of the run that it may hold.
+
+    Everything is written beside the old run first, so that a failure leaves that one
+    as it was. ``config.toml`` is taken away first and put back last: a folder whose
+    exchange was interrupted has none, and is not taken for a run.
+    """
+    config = _config(run)
+    existed = Path(folder).exists()
     target = make_folder(folder)
+    for left in target.glob(".writing-*"):  # of a save that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".writing-", dir=target) as name:
+            fresh = Path(name)
+            _write_files(fresh, run)
+            config["files"] = {
+                path.name: _digest(path)
+                for path in sorted(fresh.iterdir())
+                if path.name not in (METRICS, ENVIRONMENT, HISTORY)
+            }
+            write_text_atomic(fresh / CONFIG, tomlkit.dumps(config))
+            _exchange(fresh, target)
+    except OSError as error:  # OutputError among them
+        if not existed:
+            shutil.rmtree(target, ignore_errors=True)
+        if isinstance(error, OutputError):
+            problem = error.problem.replace(str(fresh), str(target))
+            raise OutputError(problem, hint=error.hint) from error
+        raise OutputError(
+            f"The run folder {target} cannot be written: {error.strerror or error}.",
+            hint="Make room, or name another folder.",
+        ) from error
+    return target
+
+
+def _config(run: Run) -> tomlkit.TOMLDocument:
     document = tomlkit.document()
     document.add(tomlkit.comment("A run of gelato. Data, not code; see the docs."))
     document["format"] = FORMAT
@@ -82,48 +125,72 @@ def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
     document["model"] = run.model
     if run.split is not None:
         document["split"] = run.split.fingerprint
-    plain = {k: v for k, v in run.parameters.items() if v is not None}
-    document["parameters"] = _plain(plain)
+    document["parameters"] = _plain(run.parameters)
     document["facts"] = _plain(run.facts)
-    write_npz(run.graph, target / GRAPH)
+    return document
+
+
+def _write_files(folder: Path, run: Run) -> None:
+    write_npz(run.graph, folder / GRAPH)
     if run.split is not None:
-        run.split.save(target / SPLIT)
+        run.split.save(folder / SPLIT)
     if run.tensors:
         from safetensors.torch import save
 
         kept = {name: value.contiguous() for name, value in run.tensors.items()}
-        write_bytes_atomic(target / WEIGHTS, save(kept))
-    write_text_atomic(target / METRICS, _json(run.metrics))
-    write_text_atomic(target / ENVIRONMENT, _json(environment()))
-    lines = "".join(json.dumps(entry) + "\n" for entry in run.history)
-    write_text_atomic(target / HISTORY, lines)
-    write_text_atomic(target / CONFIG, tomlkit.dumps(document))
-    return target
+        write_bytes_atomic(folder / WEIGHTS, save(kept))
+    for name, table in run.tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    write_text_atomic(folder / METRICS, _json(run.metrics, indent=1))
+    write_text_atomic(folder / ENVIRONMENT, _json(environment(), indent=1))
+    lines = "".join(_json(entry) for entry in run.history)
+    write_text_atomic(folder / HISTORY, lines)
+
+
+def _exchange(fresh: Path, target: Path) -> None:
+    """Put fresh files in the place of a run's, config.toml last."""
+    old = target / CONFIG
+    stale: set[str] = set()
+    if old.exists():
+        try:
+            stale = set(_parse(old).get("files", {}))
+        except StoredFileError:  # it is being replaced anyway
+            stale = set()
+        old.unlink()
+    names = {path.name for path in fresh.iterdir()} - {CONFIG}
+    for name in stale - names:
+        # Names come from a file: only those of this folder are ours to remove.
+        if Path(name).name == name:
+            (target / name).unlink(missing_ok=True)
+    for name in (*sorted(names), CONFIG):
+        (fresh / name).replace(target / name)
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:
     """Read a run folder, or say which of its files is wrong and how."""
     path = Path(folder)
     config = _read_config(path)
-    graph = _read_part(path / GRAPH, read_npz)
+    files = config["files"]
+    for name, digest in files.items():
+        if _digest(_existing(path / name)) != digest:
+            raise StoredFileError(
+                f"{path / name} is not the file that was saved with this run: it is "
+                "damaged, or from elsewhere.",
+                hint=_AGAIN,
+            )
+    graph = _read(path / GRAPH, read_npz)
     split = None
     if "split" in config:
-        split = EdgeSplit.load(_existing(path / SPLIT), graph)
-        if split.fingerprint != config["split"]:
-            raise StoredFileError(
-                f"{path / SPLIT} has the fingerprint {split.fingerprint}, but "
-                f"{CONFIG} names {config['split']}.",
-                hint="The files of the folder do not belong together.",
-            )
+        split = _read(path / SPLIT, lambda file: EdgeSplit.load(file, graph))
     return Run(
         model=config["model"],
-        parameters=dict(config.get("parameters", {})),
+        parameters=config["parameters"],
         graph=graph,
         split=split,
-        tensors=_read_tensors(path / WEIGHTS) if (path / WEIGHTS).exists() else {},
-        facts=dict(config.get("facts", {})),
-        metrics=_read_json(path / METRICS),
-        history=_read_history(path / HISTORY),
+        tensors=_read(path / WEIGHTS, _tensors) if WEIGHTS in files else {},
+        facts=config["facts"],
+        metrics=_read(path / METRICS, _json_object),
+        history=_read(path / HISTORY, _json_lines),
     )
 
 
@@ -169,27 +236,46 @@ def _processor() -> str:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what is not data, naming it."""
-    for name, value in values.items():
-        listed = value if isinstance(value, list | tuple) else [value]
+    """Return what TOML can hold, refusing what is not data by its name.
+
+    None stands for a default and is left out.
+    """
+    kept: dict[str, Any] = {}
+    for name, given in values.items():
+        value = given.item() if isinstance(given, np.generic) else given
+        listed = list(value) if isinstance(value, list | tuple) else [value]
+        if value is None:
+            continue
         if not all(isinstance(item, str | int | float | bool) for item in listed):
             raise OutputError(
                 f"The parameter {name} is {value!r}, which is not plain data, so the "
                 "model cannot be saved.",
                 hint="Save its parts yourself, or use named options only.",
             )
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        kept[name] = listed if isinstance(value, list | tuple) else value
+    return kept
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, sort_keys=False) + "\n"
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, default=_python_number) + "\n"
+
+
+def _python_number(value: Any) -> Any:
+    """Turn the numbers of numpy into Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise OutputError(f"{value!r} is not plain data, so it cannot be saved.")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise StoredFileError(
-            f"{path.name} is missing from the run folder {path.parent}.",
-            hint="Copy the whole folder, or fit the model again.",
+            f"{path.name} is missing from the run folder {path.parent}.", hint=_AGAIN
         )
     return path
 
@@ -200,56 +286,63 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"There is no run folder {folder}.", hint="Make one with gelato fit."
         )
     path = _existing(folder / CONFIG)
-    try:
-        config: dict[str, Any] = tomlkit.parse(path.read_text("utf-8")).unwrap()
-    except (TOMLKitError, UnicodeDecodeError, OSError) as error:
-        raise StoredFileError(f"{path} cannot be read: {error}.") from error
+    config = _parse(path)
     version = config.get("format")
-    if not isinstance(version, int) or not isinstance(config.get("model"), str):
-        raise StoredFileError(f"{path} does not describe a run of gelato.")
+    foreign = StoredFileError(f"{path} does not describe a run of gelato.", hint=_AGAIN)
+    if type(version) is not int:
+        raise foreign
     if version > FORMAT:
         raise StoredFileError(
             f"{path} has format {version}, newer than the {FORMAT} that this version "
             f"reads; gelato {config.get('gelato')} wrote it.",
             hint="Install a newer gelato.",
         )
+    tables = [config.get(name) for name in ("parameters", "facts", "files")]
+    whole = isinstance(config.get("model"), str)
+    if not whole or not all(isinstance(table, dict) for table in tables):
+        raise foreign
+    if any(Path(name).name != name for name in config["files"]):
+        raise foreign
     return config
 
 
-def _read_part(path: Path, reader: Any) -> Any:
-    from gelato.errors import InputError
-
+def _parse(path: Path) -> dict[str, Any]:
     try:
-        return reader(_existing(path))
-    except InputError as error:
-        raise StoredFileError(error.problem, hint=error.hint) from error
+        config: dict[str, Any] = tomlkit.parse(path.read_text("utf-8")).unwrap()
+    except (TOMLKitError, UnicodeDecodeError, OSError) as error:
+        raise StoredFileError(
+            f"{path} cannot be read: {error}.", hint=_AGAIN
+        ) from error
+    return config
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def _read(path: Path, reader: Callable[[Path], Content]) -> Content:
+    """Read one file of a folder, or say that it is missing or damaged."""
+    _existing(path)
+    try:
+        return reader(path)
+    except (InputError, StoredFileError) as error:
+        raise StoredFileError(error.problem, hint=_AGAIN) from error
+    except (ValueError, OSError) as error:
+        raise StoredFileError(f"{path} is damaged: {error}.", hint=_AGAIN) from error
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise StoredFileError(
-            f"{path} is damaged: {error}.", hint="Fit the model again."
-        ) from error
+    except SafetensorError as error:
+        raise ValueError(error) from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(_existing(path).read_text("utf-8"))
-    except (ValueError, OSError) as error:
-        raise StoredFileError(f"{path} is damaged: {error}.") from error
+def _json_object(path: Path) -> dict[str, Any]:
+    value = json.loads(path.read_text("utf-8"))
     if not isinstance(value, dict):
-        raise StoredFileError(f"{path} is not what gelato writes.")
+        raise ValueError("it is not what gelato writes")
     return value
 
 
-def _read_history(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = _existing(path).read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except (ValueError, OSError) as error:
-        raise StoredFileError(f"{path} is damaged: {error}.") from error
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

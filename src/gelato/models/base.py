@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from gelato.errors import StoredFileError, UsageError
+from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.predict import pair_indices, predict_links
 from gelato.ranking import score_pairs
@@ -51,6 +52,38 @@ class Model(ABC):
     @abstractmethod
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs when the edges of ``graph`` are known."""
+
+    def with_graph(self, graph: Graph) -> Self:
+        """Return this fitted model over a newer graph; nothing is learned again.
+
+        Use it when edges arrive after training: predictions of the returned model
+        start from the edges of ``graph``. It may have new nodes; a model that uses
+        attributes then needs the same columns of attributes for them.
+
+        Parameters
+        ----------
+        graph : Graph
+            All edges that are known now, old ones included.
+
+        Examples
+        --------
+        >>> from gelato.models.heuristic import CommonNeighbours
+        >>> model = CommonNeighbours().fit(Graph.from_indices(3, [(0, 1)]))
+        >>> newer = model.with_graph(Graph.from_indices(3, [(0, 1), (1, 2)]))
+        >>> newer.score_pairs([(0, 2)]).tolist()
+        [1.0]
+        """
+        known = self._fitted_graph()
+        if graph.directed != known.directed:
+            kinds = ["undirected", "directed"]
+            raise InputError(
+                f"The model was fitted on {kinds[known.directed]} edges, and the new "
+                f"graph is {kinds[graph.directed]}.",
+                hint="Read both alike, or fit again.",
+            )
+        newer = copy.copy(self)
+        newer.graph_, newer.split_ = graph, None
+        return newer
 
     def predict(
         self,
@@ -93,27 +126,25 @@ class Model(ABC):
         metrics: dict[str, Any] | None = None,
     ) -> Path:
         """Write the model as a folder of plain data; :func:`gelato.load` reads it."""
-        training = getattr(self, "training_", None)
-        return save_run(
-            folder,
-            Run(
-                model=self.name,
-                parameters=self.get_params(),
-                graph=self._fitted_graph(),
-                split=self.split_,
-                tensors=self._state(),
-                metrics=metrics or {},
-                history=[] if training is None else training.history,
-            ),
+        run = Run(
+            model=self.name,
+            parameters=self.get_params(),
+            graph=self._fitted_graph(),
+            split=self.split_,
+            metrics=metrics or {},
         )
+        self._store(run)
+        return save_run(folder, run)
 
-    def _state(self) -> dict[str, Any]:
-        """Return the learned tensors."""
-        return {}
+    def check_parameters(self) -> None:  # noqa: B027 - many models have no ranges
+        """Raise unless every parameter is in its range."""
 
-    def _restore(self, tensors: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Take learned tensors back; parameters, graph and split are set already."""
-        if tensors:
+    def _store(self, run: Run) -> None:  # noqa: B027 - many models learn nothing
+        """Add what was learned to a run that is about to be saved."""
+
+    def _restore(self, run: Run) -> None:
+        """Take back what :meth:`_store` added; graph and split are set already."""
+        if run.tensors:
             raise StoredFileError(
                 f"The folder holds weights, but {self.name!r} learns nothing.",
                 hint="The files of the folder do not belong together.",

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import InputError, StoredFileError, UsageError
+from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
-from gelato.models.base import Model
-from gelato.nn.enhancement import EnhancedGraph, enhance
+from gelato.models.enhanced import EnhancedModel
+from gelato.models.gelato_checks import check_gelato, check_split
+from gelato.nn.enhancement import EnhancedGraph
+from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.pair_features import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
-from gelato.nn.similarity import BlockSimilarity, SimilarityPairs
-from gelato.ranking.scorers import RowScorer
+from gelato.nn.similarity import BlockSimilarity
 from gelato.splits import EdgeSplit, split_edges
-from gelato.training.dense_task import DenseTask
+from gelato.storage import Run, make_folder
+from gelato.training.dense_task import DenseTask, refuse_dense
+from gelato.training.enhanced_scorers import HeuristicName
 from gelato.training.gelato_task import (
     GelatoTask,
     StepSettings,
     TrainingSet,
-    enhanced_scorer,
+    refuse_few_negatives,
 )
 from gelato.training.loop import EpochReport, Training, TrainSettings, train
 
 if TYPE_CHECKING:
     from gelato.nn.dense import Masking
 
+logger = logging.getLogger(__name__)
 
-class Gelato(Model):
+
+class Gelato(EnhancedModel):
     """Graph enhancement for link prediction with autocovariance (the paper's model).
 
     An MLP on the attributes of two nodes weighs each edge; attribute-similar pairs
@@ -51,6 +57,9 @@ class Gelato(Model):
         Where loops of weight 1 are added.
     t : int
         Length of the walk.
+    heuristic : {"ac", "cn", "aa", "ra", "mixture"}
+        What scores pairs on the enhanced graph: autocovariance, common neighbours,
+        Adamic-Adar, resource allocation, or a learned combination of all four.
     similarity : "cosine" or callable
         Which attributes are similar.
     hidden, dropout, chunk
@@ -63,10 +72,11 @@ class Gelato(Model):
         Which negatives a step sees; "unbiased" is every one of them once an epoch.
     masking : {"both", "one-sided"}
         How a batch's positives are hidden: in both directions, or in one as the
-        published code does (dense, small graphs only).
+        published code does (dense, up to 3,000 nodes).
     metric, validate_every, patience
-        What selects the epoch, how often it is measured, and how many measurements
-        without a better one end the training (default: never).
+        What selects the epoch ("prec@100%", "hits@50", "ap", "auc", "mrr"), how often
+        it is measured, and how many measurements without a better one end the
+        training (default: never).
     valid : float
         Share of the edges held out for validation when fitted on a bare graph.
     seed : int
@@ -76,7 +86,15 @@ class Gelato(Model):
     pair_model : callable, optional
         Takes the training graph and returns an ``nn.Module`` that maps
         :class:`~gelato.nn.pair_features.PairFeatures` to a weight per pair, in place
-        of the MLP.
+        of the MLP. A model that reads the graph's edges also sees a batch's
+        positives: only their weight is hidden.
+
+    Attributes
+    ----------
+    notes_ : tuple of str
+        What people should know: reduced to the heuristic, dense training, ...
+    training_ : Training or None
+        History, best epoch and skipped steps; None where nothing was trained.
 
     Examples
     --------
@@ -95,6 +113,7 @@ class Gelato(Model):
         beta: float = 1.0,
         self_loops: SelfLoops = "isolated",
         t: int = 3,
+        heuristic: HeuristicName = "ac",
         similarity: str | BlockSimilarity = "cosine",
         hidden: int = 128,
         dropout: float = 0.5,
@@ -114,7 +133,8 @@ class Gelato(Model):
         pair_model: Callable[[Graph], nn.Module] | None = None,
     ) -> None:
         self.eta, self.alpha, self.beta = eta, alpha, beta
-        self.self_loops, self.t, self.similarity = self_loops, t, similarity
+        self.self_loops, self.t = self_loops, t
+        self.heuristic, self.similarity = heuristic, similarity
         self.hidden, self.dropout, self.chunk = hidden, dropout, chunk
         self.lr, self.epochs, self.batches = lr, epochs, batches
         self.loss, self.training, self.masking = loss, training, masking
@@ -126,7 +146,7 @@ class Gelato(Model):
         self,
         data: Graph | EdgeSplit,
         *,
-        folder: Path | None = None,
+        folder: str | os.PathLike[str] | None = None,
         resume: bool = False,
         on_epoch: EpochReport | None = None,
         on_step: Callable[[int, int], None] | None = None,
@@ -137,60 +157,47 @@ class Gelato(Model):
         ----------
         data : Graph or EdgeSplit
             A bare graph holds out ``valid`` of its own edges for validation.
-        folder : Path, optional
+        folder : path, optional
             Where checkpoints go.
         resume : bool
             Go on from the folder's checkpoint, if there is one.
         on_epoch, on_step : callable, optional
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
         """
-        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
-        super().fit(split)
-        self._check(split)
-        settings = TrainSettings(
-            epochs=self.epochs,
-            lr=self.lr,
-            metric=self.metric,
-            validate_every=self.validate_every,
-            patience=self.patience,
-        )
-        graph = split.train_graph
-        self.similar_: SimilarityPairs | None = None
-        enhanced = self._enhance(graph)
-        self.similar_ = enhanced.similar
-        self.notes_ = enhanced.notes
+        self.check_parameters()
         self.training_: Training | None = None
         self.module_: nn.Module | None = None
-        if not enhanced.needs_model:
+        self.mixture_ = None
+        if not self._learns(data.graph if isinstance(data, EdgeSplit) else data):
+            super().fit(data)
+            train_graph = data.train_graph if isinstance(data, EdgeSplit) else data
+            self._find_similar(train_graph)
             return self
-        task = self._task(split, enhanced)
+        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
+        super().fit(split)
+        self._check_data(split)
+        store = None if folder is None else make_folder(folder)
+        task = self._task(split, self._find_similar(split.train_graph))
+        self._tell_path(task)
         self.training_ = train(
             task,
-            settings,
-            folder=folder,
+            self._train_settings(),
+            folder=store,
             resume=resume,
             identity=self._identity(split),
             on_epoch=on_epoch,
             on_step=on_step,
         )
-        self.module_ = task.module.pair_model.eval()
+        task.module.eval()
+        self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
         return self
 
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known.
+    def check_parameters(self) -> None:
+        """Raise unless every parameter is in its range."""
+        check_gelato(self.get_params())
 
-        Edges that were not there in training are weighed by the trained MLP.
-        """
-        self._fitted_graph()
-        enhanced = self._enhance(graph)
-        weights = self.edge_weights(graph, enhanced).double().numpy()
-        return enhanced_scorer(enhanced, weights, t=self.t, loops=self.self_loops)
-
-    def edge_weights(
-        self, graph: Graph, enhanced: EnhancedGraph | None = None
-    ) -> Tensor:
-        """Return the weight of every pair of the enhanced graph."""
-        enhanced = self._enhance(graph) if enhanced is None else enhanced
+    def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
+        """Return the weight of every pair of an enhanced graph."""
         if not enhanced.needs_model:
             return enhanced.weights()
         if self.module_ is None:
@@ -202,29 +209,61 @@ class Gelato(Model):
             trained: Tensor = self.module_(features)
             return enhanced.weights(trained)
 
+    def _learns(self, graph: Graph) -> bool:
+        """Tell whether anything is learned from a graph."""
+        weighs = graph.num_attributes > 0 and (1 - self.alpha) * self.beta > 0
+        return weighs or self.heuristic == "mixture"
+
     def _task(
         self, split: EdgeSplit, enhanced: EnhancedGraph
     ) -> GelatoTask | DenseTask:
         graph = split.train_graph
-        steps = StepSettings(
+        model = self._pair_model(graph) if enhanced.needs_model else None
+        given = (graph, enhanced, split.valid, model, self._step_settings())
+        if self._is_dense(graph):
+            return DenseTask(*given, masking=self.masking)
+        return GelatoTask(*given)
+
+    def _is_dense(self, graph: Graph) -> bool:
+        return graph.directed or self.masking == "one-sided"
+
+    def _tell_path(self, task: GelatoTask | DenseTask) -> None:
+        path = "sparse kernels"
+        if isinstance(task, DenseTask):
+            why = "directed graph" if task.directed else "one-sided masking"
+            n = task.num_nodes
+            path = f"dense {n:,} x {n:,} matrices ({why})"
+            self.notes_ = (*self.notes_, f"trained with {path}")
+        logger.info("training with %s", path)
+
+    def _step_settings(self) -> StepSettings:
+        return StepSettings(
+            heuristic=self.heuristic,
             t=self.t,
             self_loops=self.self_loops,
             batches=self.batches,
             loss=self.loss,
             training=self.training,
+            metric=self.metric,
             seed=self.seed,
             threads=self.threads,
         )
-        model = self._pair_model(graph)
-        if graph.directed or self.masking == "one-sided":
-            return DenseTask(
-                graph, enhanced, split.valid, model, steps, masking=self.masking
-            )
-        return GelatoTask(graph, enhanced, split.valid, model, steps)
+
+    def _train_settings(self) -> TrainSettings:
+        return TrainSettings(
+            epochs=self.epochs,
+            lr=self.lr,
+            metric=self.metric,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            seed=self.seed,
+        )
 
     def _pair_model(self, graph: Graph) -> nn.Module:
         if self.pair_model is not None:
-            return self.pair_model(graph)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                return self.pair_model(graph)
         return PairMLP(
             2 * graph.num_attributes,
             hidden=self.hidden,
@@ -234,59 +273,72 @@ class Gelato(Model):
             threads=self.threads,
         )
 
-    def _enhance(self, graph: Graph) -> EnhancedGraph:
-        return enhance(
-            graph,
-            eta=self.eta,
-            alpha=self.alpha,
-            beta=self.beta,
-            similarity=self.similarity,
-            similar=self.similar_,
-        )
-
     def _held_out(self, graph: Graph) -> EdgeSplit:
-        if not 0 < self.valid < 1:
-            raise UsageError(
-                f"valid is {self.valid}, but must lie between 0 and 1.",
-                hint="It is the share of edges held out to choose the epoch.",
-            )
         return split_edges(graph, valid=self.valid, test=0.0, seed=self.seed)
 
-    def _check(self, split: EdgeSplit) -> None:
-        if self.t < 1:
-            raise UsageError(f"The walk length t is {self.t}, but must be at least 1.")
-        if not len(split.train):
-            raise InputError("There are no training edges.", hint="Give more edges.")
-        if not len(split.valid):
-            raise InputError(
-                "The validation part of the split is empty, so no epoch can be chosen.",
-                hint="Hold out some edges: split_edges(graph, valid=0.05).",
-            )
+    def _check_data(self, split: EdgeSplit) -> None:
+        """Raise, before any work, if a split cannot be trained on."""
+        graph = split.train_graph
+        if self.heuristic != "ac":
+            graph.require_undirected(f"Gelato with heuristic={self.heuristic!r}")
+        if self._is_dense(graph):
+            refuse_dense(graph, self._step_settings(), self.masking)
+        check_split(split, self.batches)
+        refuse_few_negatives(graph)
 
     def _identity(self, split: EdgeSplit) -> dict[str, Any]:
         """Return what must be equal for a training to be resumed."""
         given = {k: v for k, v in self.get_params().items() if k != "threads"}
-        named = {k: v if not callable(v) else v.__qualname__ for k, v in given.items()}
+        named = {
+            k: getattr(v, "__qualname__", type(v).__name__) if callable(v) else v
+            for k, v in given.items()
+        }
         return {"split": split.fingerprint, **named}
 
-    def _state(self) -> dict[str, Tensor]:
-        return {} if self.module_ is None else dict(self.module_.state_dict())
+    def _store(self, run: Run) -> None:
+        super()._store(run)
+        for name, module in (("model", self.module_), ("mixture", self.mixture_)):
+            if module is not None:
+                state = module.state_dict()
+                run.tensors |= {f"{name}.{key}": value for key, value in state.items()}
+        if self.training_ is not None:
+            run.history = self.training_.history
+            run.facts |= {
+                "best_epoch": self.training_.best_epoch,
+                "best_value": self.training_.best_value,
+                "skipped_steps": self.training_.skipped,
+            }
 
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        graph = self._fitted_graph()
-        split = self.split_
-        self.similar_, self.module_, self.training_ = None, None, None
-        train_graph = graph if split is None else split.train_graph
-        enhanced = self._enhance(train_graph)
-        self.similar_, self.notes_ = enhanced.similar, enhanced.notes
-        if not enhanced.needs_model:
-            return
-        module = self._pair_model(train_graph)
-        try:
-            module.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise StoredFileError(
-                f"The stored weights do not fit the model: {error}",
-                hint="The files of the folder do not belong together.",
-            ) from error
-        self.module_ = module.eval()
+    def _restore(self, run: Run) -> None:
+        self.training_ = None
+        if run.history:
+            self.training_ = Training(
+                run.history,
+                run.facts.get("best_epoch", 0),
+                run.facts.get("best_value", 0.0),
+                run.facts.get("skipped_steps", 0),
+            )
+        self.module_, self.mixture_ = None, None
+        super()._restore(run)
+        if self.enhanced(run.graph).needs_model:
+            self.module_ = _filled(self._pair_model(run.graph), run, "model.")
+        if self.heuristic == "mixture":
+            self.mixture_ = HeuristicMixture()
+            _filled(self.mixture_, run, "mixture.")
+
+
+def _filled(module: nn.Module, run: Run, prefix: str) -> nn.Module:
+    """Give a module its stored weights."""
+    stored = {
+        name.removeprefix(prefix): value
+        for name, value in run.tensors.items()
+        if name.startswith(prefix)
+    }
+    try:
+        module.load_state_dict(stored)
+    except RuntimeError as error:
+        raise StoredFileError(
+            f"The stored weights do not fit the model: {error}",
+            hint="The files of the folder do not belong together.",
+        ) from error
+    return module.eval()

@@ -21,11 +21,12 @@ def load(folder: str | os.PathLike[str]) -> Any:
     run = read_run(folder)
     try:
         model = make(run.model, **run.parameters)
+        model.check_parameters()
     except GelatoError as error:
         raise StoredFileError(
             f"{folder} holds a model that this version cannot make: {error.problem}",
-            hint=error.hint,
+            hint=error.hint or "Install the version of gelato that wrote it.",
         ) from error
     model.graph_, model.split_ = run.graph, run.split
-    model._restore(run.tensors, run.facts)
+    model._restore(run)
     return model

@@ -72,6 +72,13 @@ _REGISTRY: dict[str, Entry] = {
             "cosine similarity of attributes",
         ),
         _builtin(
+            "cos+ac",
+            "both",
+            "two_stage",
+            "CosineAutocovariance",
+            "autocovariance on edges and attribute-similar pairs",
+        ),
+        _builtin(
             "gelato",
             "trained",
             "gelato",

@@ -99,6 +99,34 @@ def similarity_edges(
     return SimilarityPairs(pairs[order], values[order], threshold)
 
 
+def similarity_above(
+    attributes: Any,
+    threshold: float,
+    *,
+    similarity: str | BlockSimilarity = "cosine",
+) -> SimilarityPairs:
+    """Return the pairs more similar than a threshold, for example one found before.
+
+    Parameters
+    ----------
+    attributes, similarity
+        As for :func:`similarity_edges`.
+    threshold : float
+        At least 0, or infinite for no pairs at all.
+    """
+    if threshold == math.inf:
+        return SimilarityPairs(np.empty((0, 2), np.int64), np.empty(0), threshold)
+    u, v, values = [], [], []
+    for row, column, similar in _blocks(attributes, similarity)[0]:
+        keep = similar > threshold
+        u.append(row[keep])
+        v.append(column[keep].astype(np.int64))
+        values.append(similar[keep])
+    pairs = np.stack([np.concatenate(u), np.concatenate(v)], axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return SimilarityPairs(pairs[order], np.concatenate(values)[order], threshold)
+
+
 def pair_similarity(
     attributes: Any,
     pairs: IntArray,

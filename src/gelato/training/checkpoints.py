@@ -20,6 +20,8 @@ from gelato.io import write_bytes_atomic
 
 FORMAT = 1
 _KIND = "gelato checkpoint"
+_ANEW = "Delete it to start the training anew."
+_FIELDS = ("identity", "epoch", "history", "best_value", "best_epoch", "skipped")
 
 
 @dataclass
@@ -50,51 +52,60 @@ class Progress:
     skipped: int = 0
 
 
-def save_checkpoint(
-    path: Path,
-    module: nn.Module,
-    optimiser: optim.Optimizer,
-    progress: Progress,
-    identity: dict[str, Any],
-) -> None:
-    """Write a checkpoint in one atomic step.
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a checkpoint holds, copied so that training may go on."""
 
-    Parameters
-    ----------
-    path : Path
-        Where to.
-    module, optimiser
-        What is trained.
-    progress : Progress
-        How far it has come.
-    identity : dict
-        What must be equal for a training to be resumed: settings, split, seed.
-    """
-    tensors = {f"module.{name}": value for name, value in module.state_dict().items()}
-    tensors |= {f"best.{name}": value for name, value in progress.best_state.items()}
-    for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": state[name] for name in state}
-    header = {
-        "kind": _KIND,
-        "format": FORMAT,
-        "identity": identity,
-        "epoch": progress.epoch,
-        "history": progress.history,
-        "best_value": progress.best_value,
-        "best_epoch": progress.best_epoch,
-        "skipped": progress.skipped,
-    }
-    # Clones: safetensors refuses tensors that share memory.
-    plain = {name: value.detach().clone() for name, value in tensors.items()}
-    content = save(plain, metadata={"gelato": json.dumps(header)})
-    try:
-        write_bytes_atomic(path, content)
-    except OSError as error:
-        raise OutputError(
-            f"The checkpoint after epoch {progress.epoch} could not be written to "
-            f"{path}: {error}",
-            hint="The checkpoint before it is intact: make room and resume.",
-        ) from error
+    header: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+    @classmethod
+    def take(
+        cls,
+        module: nn.Module,
+        optimiser: optim.Optimizer,
+        progress: Progress,
+        identity: dict[str, Any],
+    ) -> Snapshot:
+        """Copy the state of a training.
+
+        Parameters
+        ----------
+        module, optimiser
+            What is trained.
+        progress : Progress
+            How far it has come.
+        identity : dict
+            What must be equal for a training to be resumed: settings, split, seed.
+        """
+        tensors = {f"module.{name}": x for name, x in module.state_dict().items()}
+        for index, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{index}.{name}": state[name] for name in state}
+        copies = {name: value.detach().clone() for name, value in tensors.items()}
+        best = {f"best.{name}": value for name, value in progress.best_state.items()}
+        header = {
+            "kind": _KIND,
+            "format": FORMAT,
+            "identity": identity,
+            "epoch": progress.epoch,
+            "history": list(progress.history),
+            "best_value": progress.best_value,
+            "best_epoch": progress.best_epoch,
+            "skipped": progress.skipped,
+        }
+        return cls(header, copies | best)
+
+    def write(self, path: Path) -> None:
+        """Write the checkpoint in one atomic step; the one before it stays or goes."""
+        content = save(self.tensors, metadata={"gelato": json.dumps(self.header)})
+        try:
+            write_bytes_atomic(path, content)
+        except OutputError as error:
+            raise OutputError(
+                f"The checkpoint after epoch {self.header['epoch']} was not written: "
+                f"{error.problem}",
+                hint="The checkpoint before it is intact: make room and resume.",
+            ) from error
 
 
 def load_checkpoint(
@@ -105,25 +116,19 @@ def load_checkpoint(
 ) -> Progress:
     """Put a module and its optimiser back to where a checkpoint left them."""
     header, tensors = _read(path)
-    differing = [
-        key
-        for key in sorted({*identity, *header["identity"]})
-        if json.loads(json.dumps(identity.get(key))) != header["identity"].get(key)
-    ]
-    if differing:
-        key = differing[0]
-        raise StoredFileError(
-            f"{path} belongs to another training: its {key} is "
-            f"{header['identity'].get(key)!r}, not {identity.get(key)!r}.",
-            hint="Resume with the same settings, or start anew in another folder.",
+    _refuse_other(path, header["identity"], identity)
+    try:
+        module.load_state_dict(_part(tensors, "module."))
+        optimiser.load_state_dict(
+            {
+                "state": _optimiser_state(tensors),
+                "param_groups": optimiser.state_dict()["param_groups"],
+            }
         )
-    module.load_state_dict(_part(tensors, "module."))
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in _part(tensors, "optimiser.").items():
-        index, key = name.split(".", 1)
-        state.setdefault(int(index), {})[key] = value
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise StoredFileError(
+            f"{path} does not fit the model: {error}", hint=_ANEW
+        ) from error
     return Progress(
         epoch=header["epoch"],
         history=header["history"],
@@ -132,6 +137,29 @@ def load_checkpoint(
         best_state=_part(tensors, "best."),
         skipped=header["skipped"],
     )
+
+
+def _refuse_other(path: Path, stored: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Raise unless a checkpoint is of this training, naming the first difference.
+
+    What the checkpoint does not name did not exist when it was written.
+    """
+    plain = json.loads(json.dumps(ours))
+    for key in sorted(stored):
+        if stored[key] != plain.get(key):
+            raise StoredFileError(
+                f"{path} belongs to another training: its {key} is {stored[key]!r}, "
+                f"not {plain.get(key)!r}.",
+                hint="Resume with the same settings, or start anew in another folder.",
+            )
+
+
+def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in _part(tensors, "optimiser.").items():
+        index, key = name.split(".", 1)
+        state.setdefault(int(index), {})[key] = value
+    return state
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -149,15 +177,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise StoredFileError(
-            f"{path} cannot be read as a checkpoint: {error}",
-            hint="Delete it to start the training anew.",
+            f"{path} cannot be read as a checkpoint: {error}.", hint=_ANEW
         ) from error
-    if header.get("kind") != _KIND:
-        raise StoredFileError(f"{path} is not a checkpoint of gelato.")
-    if header["format"] > FORMAT:
+    if not isinstance(header, dict) or header.get("kind") != _KIND:
+        raise StoredFileError(f"{path} is not a checkpoint of gelato.", hint=_ANEW)
+    if header.get("format") != FORMAT:
         raise StoredFileError(
-            f"{path} has format {header['format']}, newer than the {FORMAT} that this "
-            "version reads.",
-            hint="Install a newer gelato.",
+            f"{path} has format {header.get('format')}; this version reads {FORMAT}.",
+            hint="Resume with the version of gelato that wrote it, or delete it.",
         )
+    missing = [name for name in _FIELDS if name not in header]
+    if missing:
+        raise StoredFileError(f"{path} lacks its {missing[0]}.", hint=_ANEW)
     return header, tensors

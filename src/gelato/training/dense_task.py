@@ -20,27 +20,17 @@ from gelato.nn.dense import (
     dense_standardise,
 )
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.losses import make_loss
-from gelato.nn.pair_features import PairFeatures
-from gelato.ranking import WalkScorer, all_pairs, rank_counts
-from gelato.training.batches import PositiveBatches, generator
-from gelato.training.clock import Clock
-from gelato.training.gelato_task import (
-    GelatoModule,
-    StepSettings,
-    enhanced_scorer,
-    hide_edges,
-    validation_values,
-)
+from gelato.training.batches import generator
+from gelato.training.gelato_task import EnhancedTask, StepSettings, hide_edges
 
 
-class DenseTask:
-    """Losses and validation of Gelato by dense matrices.
+class DenseTask(EnhancedTask):
+    """Losses of Gelato by dense matrices.
 
     Parameters
     ----------
     graph, enhanced, validation, pair_model, settings
-        As for :class:`~gelato.training.gelato_task.GelatoTask`.
+        As for :class:`~gelato.training.gelato_task.EnhancedTask`.
     masking : {"both", "one-sided"}
         How the batch's positives are hidden.
     """
@@ -50,76 +40,37 @@ class DenseTask:
         graph: Graph,
         enhanced: EnhancedGraph,
         validation: IntArray,
-        pair_model: nn.Module,
+        pair_model: nn.Module | None,
         settings: StepSettings,
         *,
         masking: Masking = "both",
     ) -> None:
-        n = graph.num_nodes
-        if n > DENSE_LIMIT:
-            kind = "a directed graph" if graph.directed else "one-sided masking"
-            raise UnsupportedGraphError(
-                f"Training on {kind} uses dense {n:,} x {n:,} matrices, and this graph "
-                f"has more than {DENSE_LIMIT:,} nodes.",
-                hint="Ignore directions with graph.symmetrised() (--symmetrise), and "
-                "mask both directions.",
-            )
-        if settings.training not in ("unbiased", "biased"):
-            raise UsageError(
-                f"Dense training knows unbiased and biased negatives, not "
-                f"{settings.training!r}."
-            )
-        self.settings, self.enhanced, self.masking = settings, enhanced, masking
-        self.directed, self.num_nodes = graph.directed, n
-        self.clock = Clock()
-        self.batches = settings.batches
-        self.features = PairFeatures(
-            graph.attributes, enhanced.pairs, directed=graph.directed
-        )
-        self.module = GelatoModule(pair_model, make_loss(settings.loss))
+        refuse_dense(graph, settings, masking)
+        super().__init__(graph, enhanced, validation, pair_model, settings)
+        self.masking: Masking = masking
+        self.directed, self.num_nodes = graph.directed, graph.num_nodes
         self.edges = graph.edges
-        self.edge = find_pairs(enhanced.pairs, graph.edges, n)
-        self.positives = PositiveBatches(
-            graph.num_edges, batches=settings.batches, seed=settings.seed
-        )
+        self.edge = find_pairs(enhanced.pairs, graph.edges, graph.num_nodes)
         self.negatives = _dense_negatives(graph)
-        self.validation = validation
-        self.candidates = all_pairs(graph, graph.edges)
         self._dealt: tuple[int, list[IntArray]] = (0, [])
 
     def loss(self, epoch: int, batch: int) -> Tensor:
         """Return the loss of one step."""
         positives = self.positives.batch(epoch, batch)
         with self.clock("mlp"):
-            weights = self.enhanced.weights(self.module.pair_model(self.features))
+            trained = self.trained()
         with self.clock("walks"):
-            z = self._standardised(weights, positives)
-            negatives = self._batch(epoch, batch, len(positives))
+            z = self.standardised_dense(trained, positives)
+            negatives = self.draw(epoch, batch, len(positives))
             groups = np.arange(len(negatives), dtype=np.int32) % len(positives)
             loss: Tensor = self.module.loss(
                 _at(z, self.edges[positives]), _at(z, negatives), groups
             )
         return loss
 
-    def scorer(self) -> WalkScorer:
-        """Return what scores pairs with the module as it is (evaluation mode)."""
-        self.module.eval()
-        with torch.no_grad():
-            weights = self.enhanced.weights(self.module.pair_model(self.features))
-        return enhanced_scorer(
-            self.enhanced,
-            weights.double().numpy(),
-            t=self.settings.t,
-            loops=self.settings.self_loops,
-        )
-
-    def validate(self) -> dict[str, float]:
-        """Rank the validation edges among all pairs that are not training edges."""
-        counts = rank_counts(self.scorer(), self.validation, self.candidates)
-        return validation_values(counts)
-
-    def _standardised(self, weights: Tensor, positives: IntArray) -> Tensor:
-        removed, weights = hide_edges(self.enhanced, weights, self.edge[positives])
+    def standardised_dense(self, trained: Tensor | None, positives: IntArray) -> Tensor:
+        """Return the scores of all pairs while a batch's positives are hidden."""
+        removed, weights = hide_edges(self.enhanced, trained, self.edge[positives])
         matrix = dense_adjacency(
             weights,
             torch.from_numpy(self.enhanced.pairs),
@@ -132,17 +83,49 @@ class DenseTask:
         scores = dense_autocovariance(matrix, t=self.settings.t, directed=self.directed)
         return dense_standardise(scores)
 
-    def _batch(self, epoch: int, batch: int, num_positives: int) -> IntArray:
+    def draw(self, epoch: int, batch: int, num_positives: int) -> IntArray:
         """Return a batch's negatives in random order."""
         if self.settings.training == "biased":
             random = generator(self.settings.seed, "dense biased", epoch, batch)
-            chosen = random.choice(len(self.negatives), num_positives)
+            chosen = random.choice(len(self.negatives), num_positives, replace=False)
             return self.negatives[chosen]
         if self._dealt[0] != epoch:
             random = generator(self.settings.seed, "dense negatives", epoch)
             order = random.permutation(len(self.negatives))
             self._dealt = (epoch, np.array_split(order, self.batches))
         return self.negatives[self._dealt[1][batch]]
+
+
+def refuse_dense(graph: Graph, settings: StepSettings, masking: Masking) -> None:
+    """Raise unless a graph and its settings suit dense training."""
+    n = graph.num_nodes
+    what = "A directed graph" if graph.directed else "One-sided masking"
+    if n > DENSE_LIMIT:
+        raise UnsupportedGraphError(
+            f"{what} is trained with dense {n:,} x {n:,} matrices, which is for up to "
+            f"{DENSE_LIMIT:,} nodes.",
+            hint="Ignore directions with graph.symmetrised() (--symmetrise)."
+            if graph.directed
+            else 'Use masking="both".',
+        )
+    if graph.directed and masking == "one-sided":
+        raise UsageError(
+            "One-sided masking hides one direction of an undirected edge; this graph "
+            "is directed.",
+            hint='Use masking="both".',
+        )
+    if settings.training not in ("unbiased", "biased"):
+        raise UsageError(
+            f"{what} is trained with unbiased or biased negatives, not with "
+            f"{settings.training!r} ones.",
+            hint='Use training="unbiased".',
+        )
+    if settings.heuristic != "ac":
+        raise UsageError(
+            f"{what} is trained with autocovariance only, not with "
+            f"{settings.heuristic!r}.",
+            hint='Use heuristic="ac".',
+        )
 
 
 def _at(matrix: Tensor, pairs: IntArray) -> Tensor:

@@ -1,38 +1,34 @@
-"""Gelato as a training task: pair MLP, enhanced graph, walk scores, ranking loss.
+"""Gelato as a training task: pair model, enhanced graph, heuristic, ranking loss.
 
-Each step weighs the enhanced edges with the MLP, hides the batch's positives, scores
-them and their negatives by autocovariance and passes the loss back to the MLP.
+Each step weighs the enhanced edges with the pair model, hides the batch's positives,
+scores them and their negatives and passes the loss back to the pair model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import InputError
+from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray
-from gelato.heuristics import autocovariance_of
 from gelato.kernels.walk_structure import PairLists, SelfLoops, WalkStructure
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.losses import NPairLoss, make_loss
+from gelato.nn.losses import make_loss
+from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.pair_features import PairFeatures
-from gelato.nn.standardise import (
-    SIGMA_SAMPLE,
-    TrainingPairs,
-    choose_sigma,
-    standardised_scores,
-)
-from gelato.nn.training_step import n_pair_step
-from gelato.ranking import RankCounts, WalkScorer, all_pairs, metrics, rank_counts
-from gelato.training.batches import NegativePairs, PositiveBatches, generator
+from gelato.nn.standardise import TrainingPairs
+from gelato.ranking import all_pairs, rank_counts
+from gelato.ranking.scorers import RowScorer
+from gelato.training.batches import PositiveBatches
 from gelato.training.clock import Clock
-from gelato.training.negatives import Negatives, make_sampler
+from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
+from gelato.training.negatives import make_sampler
+from gelato.training.step_scores import MixtureScores, StepScores, WalkScores
+from gelato.training.validation import REPORTED, validation_values
 
 TrainingSet = Literal["unbiased", "biased", "partitioned", "adversarial"]
 
@@ -43,8 +39,10 @@ class StepSettings:
 
     Parameters
     ----------
+    heuristic : {"ac", "cn", "aa", "ra", "mixture"}
+        What scores pairs on the enhanced graph.
     t : int
-        Length of the walk.
+        Length of the walk of "ac".
     self_loops : {"isolated", "all"}
         Where loops of weight 1 are added.
     batches : int
@@ -53,43 +51,64 @@ class StepSettings:
         A name of :data:`gelato.nn.losses.LOSSES`.
     training : {"unbiased", "biased", "partitioned", "adversarial"}
         Which negatives a step sees.
+    metric : str
+        Validation reports this value besides the usual ones.
     seed : int
         Decides batches and negatives.
     threads : int, optional
         Threads of the kernels; results do not depend on it.
     """
 
+    heuristic: HeuristicName = "ac"
     t: int = 3
     self_loops: SelfLoops = "isolated"
     batches: int = 10
     loss: str = "n-pair"
     training: TrainingSet = "unbiased"
+    metric: str = "prec@100%"
     seed: int = 0
     threads: int | None = None
 
 
 class GelatoModule(nn.Module):
-    """Everything that is learned: the pair model and, for some losses, a unit."""
+    """Everything that is learned.
 
-    def __init__(self, pair_model: nn.Module, loss: nn.Module) -> None:
+    Parameters
+    ----------
+    pair_model : nn.Module, optional
+        Weighs pairs; none where the weights are fixed.
+    loss : nn.Module
+        Some losses have a unit to learn.
+    mixture : HeuristicMixture, optional
+        Standardises and combines heuristics other than autocovariance.
+    """
+
+    def __init__(
+        self,
+        pair_model: nn.Module | None,
+        loss: nn.Module,
+        mixture: HeuristicMixture | None = None,
+    ) -> None:
         super().__init__()
         self.pair_model = pair_model
         self.loss = loss
+        self.mixture = mixture
 
 
-class GelatoTask:
-    """Losses and validation of Gelato on one split.
+class EnhancedTask:
+    """What every way of training Gelato shares: weights, batches, validation.
 
     Parameters
     ----------
     graph : Graph
-        The training graph, with attributes.
+        The training graph.
     enhanced : EnhancedGraph
         Its edges and similarity pairs.
     validation : (k, 2) int64
         Held-out edges that select the epoch.
-    pair_model : nn.Module
-        Maps :class:`PairFeatures` to a weight per pair; ``PairMLP`` in the paper.
+    pair_model : nn.Module, optional
+        Maps :class:`PairFeatures` to a weight per pair (``PairMLP`` in the paper);
+        not needed where the weights depend on no model.
     settings : StepSettings
         What a step does.
     """
@@ -99,63 +118,47 @@ class GelatoTask:
         graph: Graph,
         enhanced: EnhancedGraph,
         validation: IntArray,
-        pair_model: nn.Module,
+        pair_model: nn.Module | None,
         settings: StepSettings,
     ) -> None:
+        refuse_few_negatives(graph)
         self.settings, self.enhanced = settings, enhanced
-        self.clock = Clock()
-        self.batches = settings.batches
-        self.features = PairFeatures(
-            graph.attributes, enhanced.pairs, directed=graph.directed
-        )
-        self.module = GelatoModule(pair_model, make_loss(settings.loss))
-        self.structure = WalkStructure(
-            graph.num_nodes, enhanced.pairs, self_loops=settings.self_loops
-        )
-        self.pairs = TrainingPairs(self.structure, graph.edges)
-        if self.pairs.num_negatives < graph.num_edges:
-            raise InputError(
-                f"The graph has {graph.num_edges:,} training edges but only "
-                f"{self.pairs.num_negatives:,} pairs that are not edges.",
-                hint="Gelato learns from sparse graphs; use a heuristic here.",
+        self.batches, self.clock = settings.batches, Clock()
+        self.metrics = tuple(dict.fromkeys([*REPORTED, settings.metric]))
+        mixture = None
+        if settings.heuristic != "ac":
+            mixture = _mixture(settings, graph.num_edges)
+        self.module = GelatoModule(pair_model, make_loss(settings.loss), mixture)
+        self.features = None
+        if pair_model is not None:
+            self.features = PairFeatures(
+                graph.attributes, enhanced.pairs, directed=graph.directed
             )
         self.positives = PositiveBatches(
             graph.num_edges, batches=settings.batches, seed=settings.seed
         )
-        self.sampler = make_sampler(
-            settings.training,
-            self.structure,
-            graph.edges,
-            batches=settings.batches,
-            seed=settings.seed,
-        )
-        self.all_negatives = NegativePairs(graph.num_nodes, graph.edges)
         self.validation = validation
         self.candidates = all_pairs(graph, graph.edges)
 
-    def loss(self, epoch: int, batch: int) -> Tensor:
-        """Return the loss of one step."""
-        positives = self.positives.batch(epoch, batch)
-        with self.clock("mlp"):
-            weights = self.weights()
-        with self.clock("negatives"):
-            negatives = self.sampler.draw(
-                epoch, batch, len(positives), self._score(weights, positives)
-            )
-        with self.clock("walks"):
-            return self._loss(weights, positives, negatives, (epoch, batch))
+    def trained(self) -> Tensor | None:
+        """Return what the pair model says of every enhanced pair."""
+        if self.module.pair_model is None:
+            return None
+        said: Tensor = self.module.pair_model(self.features)
+        return said
 
-    def weights(self) -> Tensor:
-        """Return the enhanced weights with the module as it is."""
-        return self.enhanced.weights(self.module.pair_model(self.features))
-
-    def scorer(self) -> WalkScorer:
+    def scorer(self) -> RowScorer:
         """Return what scores pairs with the module as it is (evaluation mode)."""
         self.module.eval()
         with torch.no_grad():
-            weights = self.weights().double().numpy()
+            weights = self.enhanced.weights(self.trained()).double().numpy()
         return enhanced_scorer(
-            self.enhanced, weights, t=self.settings.t, loops=self.settings.self_loops
+            self.enhanced,
+            weights,
+            heuristic=self.settings.heuristic,
+            t=self.settings.t,
+            self_loops=self.settings.self_loops,
+            mixture=self.module.mixture,
         )
 
     def validate(self) -> dict[str, float]:
@@ -166,77 +169,77 @@ class GelatoTask:
             self.candidates,
             threads=self.settings.threads,
         )
-        return validation_values(counts)
+        return validation_values(counts, self.metrics)
 
-    def _loss(
+
+class GelatoTask(EnhancedTask):
+    """Losses of Gelato by kernels whose memory follows the edges.
+
+    See :class:`EnhancedTask` for the parameters.
+    """
+
+    def __init__(
         self,
-        weights: Tensor,
-        positives: IntArray,
-        negatives: Negatives,
-        step: tuple[int, int],
-    ) -> Tensor:
-        hidden, weights = self._hide(weights, positives)
-        options: dict[str, Any] = {
-            "t": self.settings.t,
-            "hidden": hidden,
-            "threads": self.settings.threads,
-        }
-        count = len(negatives.lists)
-        sigma = choose_sigma(
-            self.structure.num_nodes, count, uniform=self.sampler.uniform
+        graph: Graph,
+        enhanced: EnhancedGraph,
+        validation: IntArray,
+        pair_model: nn.Module | None,
+        settings: StepSettings,
+    ) -> None:
+        super().__init__(graph, enhanced, validation, pair_model, settings)
+        self.structure = WalkStructure(
+            graph.num_nodes, enhanced.pairs, self_loops=settings.self_loops
         )
-        if isinstance(self.module.loss, NPairLoss) and sigma == "estimate":
-            return n_pair_step(
-                weights,
-                self.pairs,
-                positives,
-                negatives.lists,
-                negatives.groups,
-                **options,
+        self.pairs = TrainingPairs(self.structure, graph.edges)
+        # The samplers of few negatives run no kernels.
+        options = {"threads": settings.threads}
+        self.sampler = make_sampler(
+            settings.training,
+            self.structure,
+            graph.edges,
+            batches=settings.batches,
+            seed=settings.seed,
+            **(options if settings.training == "unbiased" else {}),
+        )
+        self.scores = self._scores()
+
+    def loss(self, epoch: int, batch: int) -> Tensor:
+        """Return the loss of one step."""
+        positives = self.positives.batch(epoch, batch)
+        with self.clock("mlp"):
+            hidden, weights = self.hide(self.trained(), positives)
+        with self.clock("negatives"):
+
+            def score(lists: PairLists) -> np.ndarray:
+                return self.scores.score(weights, hidden, positives, lists)
+
+            negatives = self.sampler.draw(epoch, batch, len(positives), score)
+        with self.clock("walks"):
+            step = (epoch, batch)
+            return self.scores.loss(
+                self.module.loss, weights, hidden, positives, negatives, step
             )
-        z_positive, z_negative = standardised_scores(
-            weights,
+
+    def hide(
+        self, trained: Tensor | None, positives: IntArray
+    ) -> tuple[IntArray, Tensor]:
+        """Return the edges that a batch's positives remove, and all weights."""
+        return hide_edges(self.enhanced, trained, self.pairs.edge[positives])
+
+    def _scores(self) -> StepScores:
+        if self.module.mixture is not None:
+            return MixtureScores(self.pairs, self.module.mixture)
+        return WalkScores(
             self.pairs,
-            positives,
-            negatives.lists,
-            sigma=sigma or "estimate",
-            sample=None if sigma else self._sigma_sample(*step),
-            **options,
+            t=self.settings.t,
+            uniform=self.sampler.uniform,
+            seed=self.settings.seed,
+            threads=self.settings.threads,
         )
-        loss: Tensor = self.module.loss(z_positive, z_negative, negatives.groups)
-        return loss
-
-    def _sigma_sample(self, epoch: int, batch: int) -> PairLists:
-        """Draw uniform negatives for the deviation alone."""
-        random = generator(self.settings.seed, "sigma", epoch, batch)
-        count = min(SIGMA_SAMPLE, self.all_negatives.count)
-        lists, _ = self.structure.sort_pairs(self.all_negatives.sample(count, random))
-        return lists
-
-    def _hide(
-        self, weights: Tensor, positives: IntArray
-    ) -> tuple[npt.NDArray[np.int64], Tensor]:
-        return hide_edges(self.enhanced, weights, self.pairs.edge[positives])
-
-    def _score(self, weights: Tensor, positives: IntArray) -> Any:
-        def score(lists: PairLists) -> npt.NDArray[Any]:
-            hidden, masked = self._hide(weights.detach(), positives)
-            _, z = standardised_scores(
-                masked,
-                self.pairs,
-                positives,
-                lists,
-                t=self.settings.t,
-                hidden=hidden,
-                threads=self.settings.threads,
-            )
-            return z.numpy()
-
-        return score
 
 
 def hide_edges(
-    enhanced: EnhancedGraph, weights: Tensor, edges: IntArray
+    enhanced: EnhancedGraph, trained: Tensor | None, edges: IntArray
 ) -> tuple[IntArray, Tensor]:
     """Hide edges as those of the test are hidden (positive masking).
 
@@ -247,8 +250,8 @@ def hide_edges(
     ----------
     enhanced : EnhancedGraph
         What the weights belong to.
-    weights : (M,) Tensor
-        Enhanced weights.
+    trained : (M,) Tensor, optional
+        What the pair model says.
     edges : (P,) int64
         Positions of the edges to hide.
 
@@ -257,35 +260,36 @@ def hide_edges(
     removed : (H,) int64
         Positions that leave the graph.
     weights : (M,) Tensor
-        Weights of what stays.
+        Enhanced weights of what stays.
     """
     similar = enhanced.is_similar[edges]
     if np.any(similar):
-        lost = torch.zeros_like(weights)
-        own = enhanced.alpha * enhanced.base[edges[similar]]
-        lost[torch.from_numpy(edges[similar])] = torch.from_numpy(own).to(lost.dtype)
-        weights = weights - lost
-    return edges[~similar], weights
+        # Not subtracted afterwards: rounding would let the hidden weight show through.
+        base = enhanced.base.copy()
+        base[edges[similar]] = 0.0
+        enhanced = replace(enhanced, base=base)
+    weights = enhanced.weights(trained)
+    return edges[~similar], weights if trained is not None else weights.float()
 
 
-def enhanced_scorer(
-    enhanced: EnhancedGraph, weights: npt.NDArray[Any], *, t: int, loops: SelfLoops
-) -> WalkScorer:
-    """Return the walk scorer of an enhanced graph with given weights."""
-    u, v = enhanced.pairs.T
-    if not enhanced.directed:
-        u, v, weights = np.r_[u, v], np.r_[v, u], np.r_[weights, weights]
-    shape = (enhanced.num_nodes, enhanced.num_nodes)
-    matrix = sp.csr_array(sp.coo_array((weights, (u, v)), shape=shape))
-    matrix.sort_indices()
-    return autocovariance_of(matrix, t=t, self_loops=loops)
+def refuse_few_negatives(graph: Graph) -> None:
+    """Raise unless there are as many pairs without an edge as with one."""
+    negatives = graph.num_pairs - graph.num_edges
+    if negatives < graph.num_edges:
+        raise InputError(
+            f"The graph has {graph.num_edges:,} training edges but only "
+            f"{negatives:,} pairs that are not edges.",
+            hint="Gelato learns from sparse graphs; use a heuristic here.",
+        )
 
 
-def validation_values(counts: RankCounts) -> dict[str, float]:
-    """Return the values that can select an epoch."""
-    return {
-        "prec@100%": metrics.precision_at_ratio(counts, 1.0),
-        "ap": metrics.average_precision(counts),
-        "auc": metrics.area_under_roc(counts),
-        "mrr": metrics.mean_reciprocal_rank(counts),
-    }
+def _mixture(settings: StepSettings, num_edges: int) -> HeuristicMixture:
+    if num_edges < 2 * settings.batches:
+        raise UsageError(
+            f"{num_edges} training edges in {settings.batches} batches leave a single "
+            "positive in some, which cannot be standardised.",
+            hint=f"Use at most {num_edges // 2} batches.",
+        )
+    if settings.heuristic == "mixture":
+        return HeuristicMixture()
+    return HeuristicMixture((settings.heuristic,))

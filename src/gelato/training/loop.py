@@ -7,6 +7,7 @@ steps the optimiser, keeps the best epoch, writes checkpoints and can resume.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import torch
 from torch import Tensor, nn, optim
 
 from gelato.errors import GelatoError, UsageError
-from gelato.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from gelato.training.batches import generator
+from gelato.training.checkpoints import Progress, Snapshot, load_checkpoint
 from gelato.training.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ class Task(Protocol):
 
     batches: int
     clock: Clock
+    metrics: tuple[str, ...]
 
     @property
     def module(self) -> nn.Module:
@@ -41,7 +44,7 @@ class Task(Protocol):
         ...
 
     def validate(self) -> dict[str, float]:
-        """Return validation values by name, of the module as it is."""
+        """Return the values that ``metrics`` names, of the module as it is."""
         ...
 
 
@@ -63,6 +66,8 @@ class TrainSettings:
         Epochs between validations; the last epoch is always validated.
     patience : int, optional
         Stop after this many validations without a better value; default never.
+    seed : int
+        Seeds torch's generator for each epoch, for modules that draw from it.
     checkpoint_seconds : float
         Least time between two checkpoints.
     """
@@ -73,19 +78,20 @@ class TrainSettings:
     metric: str = "prec@100%"
     validate_every: int = 1
     patience: int | None = None
+    seed: int = 0
     checkpoint_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise UsageError(f"epochs is {self.epochs}, but must be at least 1.")
-        if self.validate_every < 1:
+        for name in ("epochs", "validate_every", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} is {value}, but must be at least 1.")
+        if not 0 < self.lr < math.inf:
+            raise UsageError(f"lr is {self.lr}, but must be a positive number.")
+        if not 0 <= self.weight_decay < math.inf:
             raise UsageError(
-                f"validate_every is {self.validate_every}, but must be at least 1."
+                f"weight_decay is {self.weight_decay}, but must be 0 or more."
             )
-        if self.patience is not None and self.patience < 1:
-            raise UsageError(f"patience is {self.patience}, but must be at least 1.")
-        if not self.lr > 0:
-            raise UsageError(f"lr is {self.lr}, but must be positive.")
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,11 @@ def train(
     on_epoch, on_step : callable, optional
         Told of every finished epoch, and of every step as (epoch, batch).
     """
+    if settings.metric not in task.metrics:
+        raise UsageError(
+            f"There is no validation value called {settings.metric!r}.",
+            hint=f"Choose one of: {', '.join(task.metrics)}.",
+        )
     optimiser = optim.Adam(
         task.module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
     )
@@ -152,24 +163,26 @@ def train(
     store = _Store(folder, identity or {}, settings.checkpoint_seconds)
     if resume and store.path is not None and store.path.exists():
         state = load_checkpoint(store.path, task.module, optimiser, store.identity)
-        store.saved_epoch = state.epoch
         logger.info("resuming after epoch %d of %d", state.epoch, settings.epochs)
     try:
-        while state.epoch < settings.epochs and not _out_of_patience(state, settings):
-            entry = _one_epoch(task, optimiser, settings, state, on_step)
-            store.save(task.module, optimiser, state, final=False)
-            if on_epoch is not None:
-                on_epoch(entry, state)
-    except KeyboardInterrupt:
-        # Steps of the broken epoch are in the module, so what is on disk must stay.
-        store.interrupted(state)
+        with torch.random.fork_rng(devices=[]):
+            while state.epoch < settings.epochs and not _impatient(state, settings):
+                entry = _one_epoch(task, optimiser, settings, state, on_step)
+                store.keep(task.module, optimiser, state)
+                if on_epoch is not None:
+                    on_epoch(entry, state)
+    except (KeyboardInterrupt, SystemExit):
+        store.write()
         raise
+    store.write()
     if state.best_value is None:
         raise GelatoError(
-            f"No epoch gave a validation value: all {state.skipped} steps failed.",
+            f"No epoch gave a validation value; {state.skipped} steps were skipped "
+            "because their gradients were not finite.",
             hint="Are the attributes or weights extreme? Try a smaller lr.",
         )
-    store.save(task.module, optimiser, state, final=True)
+    if state.skipped:
+        logger.warning("%d steps were skipped: gradient not finite", state.skipped)
     task.module.load_state_dict(state.best_state)
     return Training(state.history, state.best_epoch, state.best_value, state.skipped)
 
@@ -183,6 +196,8 @@ def _one_epoch(
 ) -> dict[str, Any]:
     started = time.perf_counter()
     epoch = state.epoch + 1
+    # By epoch, so that a resumed training draws what it would have drawn.
+    torch.manual_seed(int(generator(settings.seed, "torch", epoch).integers(2**63)))
     task.module.train()
     losses: list[float] = []
     skipped = 0
@@ -217,6 +232,11 @@ def _step(
 ) -> float | None:
     """Take one step; return its loss, or None where a gradient was not finite."""
     optimiser.zero_grad(set_to_none=True)
+    statistics = {
+        name: buffer.clone()
+        for name, buffer in task.module.named_buffers()
+        if buffer.is_floating_point()
+    }
     loss = task.loss(epoch, batch)
     with task.clock("backward"):
         loss.backward()  # type: ignore[no-untyped-call]
@@ -227,6 +247,8 @@ def _step(
     )
     if not finite:
         logger.warning("epoch %d, batch %d: gradient not finite, skipped", epoch, batch)
+        # Running statistics that met an infinity would never lose it again.
+        task.module.load_state_dict(statistics, strict=False)
         return None
     with task.clock("optimiser"):
         optimiser.step()
@@ -236,14 +258,8 @@ def _step(
 def _keep_best(
     module: nn.Module, entry: dict[str, Any], metric: str, epoch: int, state: Progress
 ) -> None:
-    if metric not in entry:
-        known = [name for name in entry if name not in ("epoch", "loss", "skipped")]
-        raise UsageError(
-            f"There is no validation value called {metric!r}.",
-            hint=f"Choose one of: {', '.join(known)}.",
-        )
     value = entry[metric]
-    if state.best_value is None or value > state.best_value:
+    if math.isfinite(value) and (state.best_value is None or value > state.best_value):
         state.best_value, state.best_epoch = value, epoch
         state.best_state = {
             name: tensor.detach().clone()
@@ -251,8 +267,8 @@ def _keep_best(
         }
 
 
-def _out_of_patience(state: Progress, settings: TrainSettings) -> bool:
-    if settings.patience is None or not state.history:
+def _impatient(state: Progress, settings: TrainSettings) -> bool:
+    if settings.patience is None:
         return False
     since = [
         entry["epoch"]
@@ -263,36 +279,32 @@ def _out_of_patience(state: Progress, settings: TrainSettings) -> bool:
 
 
 class _Store:
-    """Writes checkpoints now and then, and always at the end."""
+    """Writes checkpoints now and then, at the end, and when interrupted.
+
+    The last complete epoch is kept in memory: a broken one must not be written.
+    """
 
     def __init__(
         self, folder: Path | None, identity: dict[str, Any], seconds: float
     ) -> None:
         self.path = None if folder is None else folder / CHECKPOINT
         self.identity, self.seconds = identity, seconds
-        self.saved_at, self.saved_epoch = time.monotonic(), 0
+        self.written_at = time.monotonic()
+        self.snapshot: Snapshot | None = None
 
-    def save(
-        self,
-        module: nn.Module,
-        optimiser: optim.Optimizer,
-        state: Progress,
-        *,
-        final: bool,
+    def keep(
+        self, module: nn.Module, optimiser: optim.Optimizer, state: Progress
     ) -> None:
-        """Write a checkpoint if it is time."""
-        due = time.monotonic() - self.saved_at >= self.seconds
-        if self.path is None or state.epoch == self.saved_epoch or not (final or due):
+        """Take note of a complete epoch, and write it if it is time."""
+        if self.path is None:
             return
-        save_checkpoint(self.path, module, optimiser, state, self.identity)
-        self.saved_at, self.saved_epoch = time.monotonic(), state.epoch
+        self.snapshot = Snapshot.take(module, optimiser, state, self.identity)
+        if time.monotonic() - self.written_at >= self.seconds:
+            self.write()
 
-    def interrupted(self, state: Progress) -> None:
-        """Say where a resumed training will go on."""
-        if self.path is not None and self.path.exists():
-            logger.warning(
-                "interrupted in epoch %d; %s goes on after epoch %d",
-                state.epoch + 1,
-                self.path,
-                self.saved_epoch,
-            )
+    def write(self) -> None:
+        """Write the last complete epoch, unless it is on disk already."""
+        if self.path is None or self.snapshot is None:
+            return
+        self.snapshot.write(self.path)
+        self.snapshot, self.written_at = None, time.monotonic()

@@ -1,0 +1,189 @@
+"""What all models share that rank pairs on an enhanced graph."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from gelato.errors import InputError, StoredFileError
+from gelato.graph import Graph
+from gelato.heuristics.walks import SelfLoops
+from gelato.models.base import Model
+from gelato.nn.enhancement import EnhancedGraph, enhance
+from gelato.nn.neighbours import HeuristicMixture
+from gelato.nn.similarity import (
+    BlockSimilarity,
+    SimilarityPairs,
+    pair_similarity,
+    similarity_above,
+)
+from gelato.predict import id_column
+from gelato.ranking.scorers import RowScorer
+from gelato.storage import Run
+from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
+
+_STORED = ("similar.pairs", "similar.similarity", "similar.threshold")
+
+
+class EnhancedModel(Model):
+    """A model that adds similar pairs to a graph, weighs all pairs, then ranks.
+
+    The similarity pairs are found once, from the training edges; graphs that come
+    later are enhanced with the same threshold.
+    """
+
+    eta: float
+    alpha: float
+    beta: float = 0.0
+    self_loops: SelfLoops
+    t: int
+    similarity: str | BlockSimilarity = "cosine"
+    heuristic: HeuristicName = "ac"
+    similar_: SimilarityPairs | None
+    mixture_: HeuristicMixture | None = None
+    notes_: tuple[str, ...]
+
+    def scorer(self, graph: Graph) -> RowScorer:
+        """Return what scores pairs when the edges of ``graph`` are known.
+
+        Edges and nodes that were not there in training are welcome: see
+        :meth:`with_graph`.
+        """
+        enhanced = self.enhanced(graph)
+        return enhanced_scorer(
+            enhanced,
+            self.weights(graph, enhanced).double().numpy(),
+            heuristic=self.heuristic,
+            t=self.t,
+            self_loops=self.self_loops,
+            mixture=self.mixture_,
+        )
+
+    def with_graph(self, graph: Graph) -> Self:
+        """Return this fitted model over a newer graph; nothing is learned again.
+
+        As :meth:`gelato.models.base.Model.with_graph`. New edges are weighed as the
+        training edges are; new nodes are linked to similar ones by the threshold
+        that was found in training.
+        """
+        similar = self._similar_pairs(graph)
+        newer = super().with_graph(graph)
+        newer.similar_ = similar
+        return newer
+
+    def enhanced(self, graph: Graph) -> EnhancedGraph:
+        """Return a graph's edges and similarity pairs."""
+        return self._enhance(graph, self._similar_pairs(graph))
+
+    def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
+        """Return the weight of every pair of an enhanced graph."""
+        return enhanced.weights()
+
+    def enhanced_edges(self) -> pl.DataFrame:
+        """Return the enhanced graph as a table, from all known edges.
+
+        Columns ``source``, ``target`` (the user's ids), ``weight``, ``similarity``
+        and ``is_edge`` (false: a similarity pair only).
+        """
+        graph = self._fitted_graph()
+        enhanced = self.enhanced(graph)
+        similarity = np.zeros(len(enhanced.pairs))
+        if enhanced.has_attributes:
+            similarity = pair_similarity(
+                graph.attributes, enhanced.pairs, similarity=self.similarity
+            )
+        return pl.DataFrame(
+            {
+                "source": id_column(graph, enhanced.pairs[:, 0]),
+                "target": id_column(graph, enhanced.pairs[:, 1]),
+                "weight": self.weights(graph, enhanced).double().numpy(),
+                "similarity": similarity,
+                "is_edge": enhanced.is_edge,
+            }
+        )
+
+    def _find_similar(self, graph: Graph) -> EnhancedGraph:
+        """Enhance the training graph; keep its similarity pairs for later ones."""
+        enhanced = self._enhance(graph, None)
+        self.similar_, self.notes_ = enhanced.similar, enhanced.notes
+        return enhanced
+
+    def _enhance(self, graph: Graph, similar: SimilarityPairs | None) -> EnhancedGraph:
+        return enhance(
+            graph,
+            eta=self.eta,
+            alpha=self.alpha,
+            beta=self.beta,
+            similarity=self.similarity,
+            similar=similar,
+        )
+
+    def _similar_pairs(self, graph: Graph) -> SimilarityPairs | None:
+        """Return the similarity pairs of a graph, by the threshold of training."""
+        known = self._fitted_graph()
+        _refuse_other_attributes(known, graph)
+        if self.similar_ is None or _equal(known.attributes, graph.attributes):
+            return self.similar_
+        return similarity_above(
+            graph.attributes, self.similar_.threshold, similarity=self.similarity
+        )
+
+    def _store(self, run: Run) -> None:
+        run.tables["enhanced"] = self.enhanced_edges()
+        if self.similar_ is not None:
+            pairs, values = self.similar_.pairs, self.similar_.similarity
+            threshold = torch.tensor(self.similar_.threshold, dtype=torch.float64)
+            parts = (torch.from_numpy(pairs), torch.from_numpy(values), threshold)
+            run.tensors |= dict(zip(_STORED, parts, strict=True))
+
+    def _restore(self, run: Run) -> None:
+        given = [run.tensors.pop(name, None) for name in _STORED]
+        pairs, values, threshold = given
+        if pairs is None or values is None or threshold is None:
+            if run.graph.num_attributes:
+                raise StoredFileError(
+                    "The stored weights lack the similarity pairs.",
+                    hint="The files of the folder do not belong together.",
+                )
+            self.similar_ = None
+        else:
+            self.similar_ = SimilarityPairs(
+                pairs.numpy(), values.numpy(), float(threshold)
+            )
+        self.notes_ = self.enhanced(run.graph).notes
+
+
+def _refuse_other_attributes(known: Graph, graph: Graph) -> None:
+    """Raise unless two graphs have the same columns of attributes."""
+    hint = "Give the same attributes in the same order, or fit again."
+    if known.num_attributes != graph.num_attributes:
+        raise InputError(
+            f"The model was fitted with {known.num_attributes:,} attributes per node, "
+            f"and this graph has {graph.num_attributes:,}.",
+            hint=hint,
+        )
+    if known.attribute_names is None or graph.attribute_names is None:
+        return
+    for ours, theirs in zip(known.attribute_names, graph.attribute_names, strict=True):
+        if ours != theirs:
+            raise InputError(
+                f"The model was fitted with the attribute {ours!r} where this graph "
+                f"has {theirs!r}.",
+                hint=hint,
+            )
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """Tell whether two attribute matrices hold the same numbers."""
+    if one is two:
+        return True
+    if one is None or two is None or one.shape != two.shape:
+        return False
+    if sp.issparse(one) or sp.issparse(two):
+        return bool((sp.csr_array(one) != sp.csr_array(two)).nnz == 0)
+    return np.array_equal(one, two)

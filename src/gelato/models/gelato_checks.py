@@ -1,0 +1,106 @@
+"""The ranges of Gelato's parameters, checked before any work is done."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gelato.errors import InputError, UnknownNameError, UsageError
+from gelato.nn.losses import LOSSES
+from gelato.splits import EdgeSplit
+from gelato.training.enhanced_scorers import HEURISTICS
+from gelato.training.negatives import SAMPLERS
+from gelato.training.validation import validation_metric
+
+# Smallest value of every whole number.
+_WHOLE = {
+    "t": 1,
+    "hidden": 1,
+    "chunk": 2,
+    "epochs": 1,
+    "batches": 1,
+    "validate_every": 1,
+    "seed": 0,
+    "patience": 1,
+    "threads": 1,
+}
+_OPTIONAL = ("patience", "threads")
+# What every other number must be.
+_NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "eta": (lambda x: x >= 0, "0 or larger"),
+    "alpha": (lambda x: 0 <= x <= 1, "from 0 to 1"),
+    "beta": (lambda x: 0 <= x <= 1, "from 0 to 1"),
+    "dropout": (lambda x: 0 <= x < 1, "at least 0 and below 1"),
+    "lr": (lambda x: x > 0, "above 0"),
+    "valid": (lambda x: 0 < x < 1, "above 0 and below 1"),
+}
+
+
+def check_gelato(parameters: dict[str, Any]) -> None:
+    """Raise unless every parameter of Gelato is in its range."""
+    for name, least in _WHOLE.items():
+        value = parameters[name]
+        if value is None and name in _OPTIONAL:
+            continue
+        if not _is(value, int | np.integer) or value < least:
+            raise UsageError(
+                f"{name} is {value!r}, but must be a whole number of at least {least}."
+            )
+    for name, (allows, expected) in _NUMBERS.items():
+        value = parameters[name]
+        number = _is(value, int | float | np.number) and math.isfinite(value)
+        if not number or not allows(value):
+            raise UsageError(f"{name} is {value!r}, but must be a number {expected}.")
+    _check_names(parameters)
+
+
+def check_split(split: EdgeSplit, batches: int) -> None:
+    """Raise unless a split can be trained on."""
+    if len(split.train) < batches:
+        raise InputError(
+            f"There are {len(split.train)} training edges, too few for {batches} "
+            "batches.",
+            hint="Use fewer batches, or give more edges.",
+        )
+    if not len(split.valid):
+        raise InputError(
+            "The validation part of the split is empty, so no epoch can be chosen.",
+            hint="Hold out some edges: split_edges(graph, valid=0.05); a small graph "
+            "fitted as it is needs a larger share, Gelato(valid=0.2).",
+        )
+
+
+def _is(value: Any, kinds: Any) -> bool:
+    """Tell whether a value is of some kind; True and False are not numbers."""
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _check_names(parameters: dict[str, Any]) -> None:
+    _known("loss", parameters["loss"], LOSSES)
+    _known("training", parameters["training"], SAMPLERS)
+    _known("heuristic", parameters["heuristic"], HEURISTICS)
+    _known("masking", parameters["masking"], ("both", "one-sided"))
+    _known("self_loops", parameters["self_loops"], ("isolated", "all"))
+    if not callable(parameters["similarity"]):
+        _known("similarity", parameters["similarity"], ("cosine",))
+    validation_metric(parameters["metric"])
+    if parameters["heuristic"] == "mixture" and parameters["t"] != 3:
+        raise UsageError(
+            f"The mixture of heuristics walks 3 steps, and t is {parameters['t']}.",
+            hint='Leave t at 3, or use heuristic="ac".',
+        )
+
+
+def _known(parameter: str, value: Any, names: Iterable[str]) -> None:
+    listed = list(names)
+    if value not in listed:
+        near = difflib.get_close_matches(str(value), listed, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise UnknownNameError(
+            f"{parameter} is {value!r}, which is not known.{meant}",
+            hint=f"Known: {', '.join(listed)}.",
+        )
