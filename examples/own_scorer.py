@@ -17,7 +17,7 @@ print(graph)
 
 
 class SharedWords:
-    """The number of words that two papers share, plus a little for common neighbours."""
+    """Words that two papers share, and a little for common neighbours."""
 
     def __init__(self, known: gelato.Graph) -> None:
         self.words = known.attributes
