@@ -157,7 +157,8 @@ class MixtureScores:
         """Return the loss of a step."""
         edges = self.pairs.training_edges[positives]
         both = np.concatenate([edges, self._outside(negatives.lists)])
-        z = self.mixture(weights, self.pairs.structure, both, mask=hidden)
+        single = weights.to(self.mixture.raw.dtype)
+        z = self.mixture(single, self.pairs.structure, both, mask=hidden)
         count = len(positives)
         value: Tensor = loss(z[:count], z[count:], negatives.groups)
         return value
@@ -170,7 +171,10 @@ class MixtureScores:
         mixture = deepcopy(self.mixture)
         with torch.no_grad():
             z: Tensor = mixture(
-                weights, self.pairs.structure, self._outside(lists), mask=hidden
+                weights.to(mixture.raw.dtype),
+                self.pairs.structure,
+                self._outside(lists),
+                mask=hidden,
             )
         return z.numpy()
 
