@@ -123,7 +123,7 @@ class TestLeakage:
 
     @pytest.mark.parametrize("eta", [0.0, 0.5])
     def test_of_the_presence_of_a_masked_positive(self, eta):
-        """Hidden and absent edges give the same scores, given the same similar pairs."""
+        """Hidden and absent edges give the same scores."""
         graph = community_graph(weighted=True)
         positives = np.arange(0, graph.num_edges, 3)
         task = make_task(DenseTask, graph, eta=eta)
@@ -143,7 +143,7 @@ class TestLeakage:
 
     @pytest.mark.parametrize("directed", [False, True])
     def test_of_held_out_edges(self, directed):
-        """Without its held-out edges, or with others, a graph trains to equal weights."""
+        """Other weights of held-out edges train to the same model."""
         graph = community_graph(weighted=True, directed=directed)
         split = split_edges(graph, valid=0.1, test=0.2)
         options = {"epochs": 2, "batches": 2, "hidden": 8, "eta": 0.5, "alpha": 0.5}
