@@ -100,7 +100,7 @@ def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
             config["files"] = {
                 path.name: _digest(path)
                 for path in sorted(fresh.iterdir())
-                if path.name not in (METRICS, ENVIRONMENT, HISTORY)
+                if path.name != METRICS  # results are added later
             }
             write_text_atomic(fresh / CONFIG, tomlkit.dumps(config))
             _exchange(fresh, target)

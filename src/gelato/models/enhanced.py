@@ -135,6 +135,7 @@ class EnhancedModel(Model):
 
     def _store(self, run: Run) -> None:
         run.tables["enhanced"] = self.enhanced_edges()
+        run.facts["notes"] = list(self.notes_)
         if self.similar_ is not None:
             pairs, values = self.similar_.pairs, self.similar_.similarity
             threshold = torch.tensor(self.similar_.threshold, dtype=torch.float64)
@@ -155,7 +156,7 @@ class EnhancedModel(Model):
             self.similar_ = SimilarityPairs(
                 pairs.numpy(), values.numpy(), float(threshold)
             )
-        self.notes_ = self.enhanced(run.graph).notes
+        self.notes_ = tuple(run.facts.get("notes", ()))
 
 
 def _refuse_other_attributes(known: Graph, graph: Graph) -> None:

@@ -245,7 +245,7 @@ class Gelato(EnhancedModel):
             loss=self.loss,
             training=self.training,
             metric=self.metric,
-            seed=self.seed,
+            seed=int(self.seed),
             threads=self.threads,
         )
 
@@ -256,7 +256,7 @@ class Gelato(EnhancedModel):
             metric=self.metric,
             validate_every=self.validate_every,
             patience=self.patience,
-            seed=self.seed,
+            seed=int(self.seed),
         )
 
     def _pair_model(self, graph: Graph) -> nn.Module:
@@ -269,7 +269,7 @@ class Gelato(EnhancedModel):
             hidden=self.hidden,
             dropout=self.dropout,
             chunk=self.chunk,
-            seed=self.seed,
+            seed=int(self.seed),
             threads=self.threads,
         )
 
