@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -107,6 +109,45 @@ def test_saved_models_load_to_equal_scores(name, split, tmp_path):
     rows = np.arange(30)
     np.testing.assert_array_equal(model.score_rows(rows), again.score_rows(rows))
     assert gelato.evaluate(again, split).ap == gelato.evaluate(model, split).ap
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_later_edges_and_nodes_need_no_training(name, graph, split, tmp_path):
+    """A newer graph is scored as by a scorer made for it; the old model stays."""
+    model = make(name).fit(split)
+    before = model.score_rows(np.arange(30))
+    attributes = sp.vstack([graph.attributes, graph.attributes[:1]]).tocsr()
+    newer = Graph.from_indices(
+        31,
+        np.concatenate([graph.edges, [(0, 29), (5, 30)]]),
+        attributes=attributes,
+        ids=[*graph.node_ids.tolist(), "newcomer"],
+    )
+    later = model.with_graph(newer)
+    rows = np.arange(31)
+    scores = later.score_rows(rows)
+    np.testing.assert_array_equal(scores, model.scorer(newer).score_rows(rows))
+    np.testing.assert_array_equal(before, model.score_rows(np.arange(30)))
+    links = later.predict(per_node=3, nodes=["newcomer"])
+    assert set(links["source"]) == {"newcomer"}
+    again = gelato.load(later.save(tmp_path / "later"))
+    np.testing.assert_array_equal(again.score_rows(rows), scores)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weighted_graphs_and_dense_attributes(name, graph):
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, graph.num_edges)
+    other = replace(graph, weights=weights, attributes=graph.attributes.toarray())
+    scores = make(name).fit(other).score_rows(np.arange(30))
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores, scores.T, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_that_is_not_fitted_is_not_saved(name, tmp_path):
+    with pytest.raises(UsageError, match="not been fitted"):
+        gelato.make(name).save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_unknown_names_and_nodes_are_met_with_suggestions(split):
