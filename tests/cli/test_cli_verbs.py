@@ -372,7 +372,7 @@ class TestPredict:
 class TestDemo:
     def test_heuristics(self, gelato, tmp_path, monkeypatch):
         monkeypatch.delenv("GELATO_DATA", raising=False)
-        result = gelato("demo", "--output", tmp_path / "here")
+        result = gelato("demo", "--no-train", "--output", tmp_path / "here")
         assert result.code == 0
         # The paper's numbers, best first, and the biased one beside them.
         names = [line.split()[0] for line in result.out.splitlines()[4:10]]
@@ -386,6 +386,23 @@ class TestDemo:
         assert written == ["links.csv", "ranking.csv", "ranking.png", "ranking.svg"]
         with (tmp_path / "here" / "links.csv").open() as file:
             assert len(list(csv.DictReader(file))) == 100
+
+    def test_training(self, gelato, tmp_path, monkeypatch):
+        monkeypatch.delenv("GELATO_DATA", raising=False)
+        result = gelato("demo", "--epochs", "1", "--output", tmp_path / "here")
+        assert result.code == 0
+        names = [line.split()[0] for line in result.out.splitlines()[4:11]]
+        assert sorted(names) == ["aa", "ac", "cn", "cos", "gelato", "pa", "ra"]
+        assert "trained for 1 epoch (the paper: 100)" in result.out
+        assert max(map(len, result.out.splitlines()[:24])) <= 80
+        model = library.load(tmp_path / "here" / "gelato")
+        assert (model.eta, model.beta, model.seed) == (0.75, 0.5, 1)
+        ap = library.evaluate(model, model.split_).ap
+        assert f"{100 * ap:.2f}" in result.out
+
+    def test_epochs_out_of_range(self, gelato):
+        assert gelato("demo", "--epochs", "0").code == 2
+        assert not list(Path().iterdir())
 
     def test_worked_example(self, gelato, tmp_path):
         result = gelato("demo", "--example", "--json", "-o", tmp_path / "here")

@@ -28,6 +28,7 @@ DATASET = "citeseer"
 HEURISTICS = ("cn", "aa", "ra", "pa", "ac", "cos")
 TRAINED = "gelato"
 SEED = 1
+_SHORT_SUMMARIES = {TRAINED: "learned edge weights, then ac"}  # 80 columns are few
 _LINKS = 100
 _NEXT_STEPS = (
     ("look at them", "gelato check --edges FILE [--attributes FILE]"),
@@ -117,7 +118,9 @@ def _compare(screen: Screen, folder: Path, trained: Any) -> None:
         *save_figure(figure, folder / "ranking"),
     ]
     if trained is not None:
-        written.append(trained.save(folder / TRAINED))
+        facts = {"training": training_facts(trained)}
+        tested = {"metrics": {"test": exact[TRAINED].to_dict()}}
+        written.append(trained.save(folder / TRAINED, metrics=facts | tested))
     screen.show(title, "", _table(names, exact, biased))
     screen.show(_moral(names[0], exact, biased))
     if trained is not None:
@@ -185,7 +188,9 @@ def _table(
 
     from gelato.models.registry import entries
 
-    summaries = {entry.name: entry.summary.partition(":")[0] for entry in entries()}
+    summaries = {
+        entry.name: entry.summary.partition(":")[0] for entry in entries()
+    } | _SHORT_SUMMARIES
     table = make_table(
         "model", "in percent", "AP", "x random", "hits@100", f"{BIASED} AP", text=2
     )

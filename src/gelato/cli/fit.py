@@ -20,7 +20,7 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
 )
-from gelato.cli.outputs import check_output_folder
+from gelato.cli.outputs import new_folder
 from gelato.cli.run_folders import (
     CHECKPOINT,
     check_same_run,
@@ -89,10 +89,11 @@ def fit(
         screen.note(f"{folder} is finished already: these are its numbers.")
         measured = stored.metrics
     else:
-        check_output_folder(folder)
-        if overwrite:
-            clear_run(folder)
-        _train(screen, name, made, parts, folder, resume=resume, threads=run.threads)
+        with new_folder(folder):
+            if overwrite:
+                clear_run(folder)
+            job = (screen, name, made, parts, folder)
+            _train(*job, resume=resume, threads=run.threads)
         measured = _measure(screen, made, parts, run.threads)
         _keep(made, folder, measured)
     _print(screen, name, made, loaded, folder, measured)

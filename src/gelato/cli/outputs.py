@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -46,6 +48,20 @@ def check_output_folder(path: Path) -> None:
             hint="Name a folder that you may write to.",
         ) from error
     _try_folder(path)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """Make a folder for what is to come; an empty one does not outlive a failure."""
+    existed = path.exists()
+    check_output_folder(path)
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            with suppress(OSError):  # not empty: a checkpoint stays
+                path.rmdir()
+        raise
 
 
 def _try_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,18 +105,21 @@ def clear_run(folder: Path) -> None:
     """Remove the files of a run, and nothing else, from a folder."""
     from gelato import storage
 
+    names = (storage.GRAPH, storage.SPLIT, storage.WEIGHTS, storage.METRICS)
+    names += (storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT)
+    listed = _listed_files(folder / storage.CONFIG)
     # The configuration first: without it, what is left is no run.
-    for name in (
-        storage.CONFIG,
-        storage.GRAPH,
-        storage.SPLIT,
-        storage.WEIGHTS,
-        storage.METRICS,
-        storage.ENVIRONMENT,
-        storage.HISTORY,
-        CHECKPOINT,
-    ):
+    for name in dict.fromkeys((storage.CONFIG, *names, *listed)):
         (folder / name).unlink(missing_ok=True)
+
+
+def _listed_files(config: Path) -> list[str]:
+    """Return the plain file names that a configuration lists, if it can be read."""
+    try:
+        files = tomllib.loads(config.read_text("utf-8")).get("files", {})
+    except (OSError, ValueError):
+        return []
+    return [name for name in files if Path(name).name == name]
 
 
 def check_same_run(run: Run, folder: Path, model: Any, split: EdgeSplit) -> None:

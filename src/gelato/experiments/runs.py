@@ -90,12 +90,16 @@ def result_path(results: Path, spec: RunSpec) -> Path:
 def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
     """Read a recorded run and refuse one that is not what its name says."""
     try:
-        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        record: Any = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise StoredFileError(
             f"{path} is damaged: {error}.", hint="Delete it to run it again."
         ) from error
-    if record.get("format") != FORMAT or record.get("spec") != asdict(spec):
+    if (
+        not isinstance(record, dict)
+        or record.get("format") != FORMAT
+        or record.get("spec") != asdict(spec)
+    ):
         raise StoredFileError(
             f"{path} does not record the run that its name promises.",
             hint="Was it edited? Delete it to run it again.",
