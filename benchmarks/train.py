@@ -75,12 +75,13 @@ def dense_step(task: GelatoTask) -> float:
     edges = torch.from_numpy(task.pairs.training_edges[positives])
     started = time.perf_counter()
     task.module.zero_grad(set_to_none=True)
+    hidden, weights = task.hide(task.trained(), positives)
     matrix = dense_adjacency(
-        task.weights(),
+        weights,
         torch.from_numpy(task.enhanced.pairs),
         n,
         self_loops=task.settings.self_loops,
-        mask=torch.from_numpy(task.pairs.edge[positives]),
+        mask=torch.from_numpy(hidden),
     )
     z = dense_standardise(dense_autocovariance(matrix, t=3))
     loss = task.module.loss(z[edges[:, 0], edges[:, 1]], z[rows, columns], drawn.groups)
@@ -99,9 +100,8 @@ def phases(task: GelatoTask) -> dict[str, float]:
     draw = lambda: task.sampler.draw(1, 0, len(positives), lambda _: np.zeros(0))  # noqa: E731
     drawn = draw()
     with torch.no_grad():
-        weights = task.weights().numpy()
-    hidden = task.pairs.edge[positives]
-    matrix = task.structure.step(weights, hidden)
+        hidden, weights = task.hide(task.trained(), positives)
+    matrix = task.structure.step(weights.numpy(), hidden)
     lists = (task.pairs.lists, drawn.lists)
     scores, _ = score_pairs(matrix, lists, t=3)
     steady, other = scores
@@ -109,7 +109,7 @@ def phases(task: GelatoTask) -> dict[str, float]:
         steady[task.pairs.position[positives]], other, drawn.groups, scale=1.0
     )
     gradients = (np.zeros_like(steady), terms[2])
-    output = task.weights()
+    output = task.trained()
 
     def backward() -> None:
         output.backward(torch.ones_like(output), retain_graph=True)
@@ -120,7 +120,7 @@ def phases(task: GelatoTask) -> dict[str, float]:
         task.sampler.draw(next(epochs), 0, len(positives), lambda _: np.zeros(0))
 
     return {
-        "mlp forward": best(lambda: task.weights(), STEPS),
+        "mlp forward": best(task.trained, STEPS),
         "mlp backward": best(backward, STEPS),
         "groups of negatives": best(draw, STEPS),
         "negatives, per epoch": best(deal, STEPS),
@@ -137,7 +137,7 @@ def phases(task: GelatoTask) -> dict[str, float]:
             ),
             STEPS,
         ),
-        "validation, per epoch": best(lambda: task.validate(), 2),
+        "validation, per epoch": best(task.validate, 2),
     }
 
 
