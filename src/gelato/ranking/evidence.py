@@ -1,0 +1,103 @@
+"""What a predicted list rests on: links and nodes that a model knows nothing about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gelato.errors import InputError
+from gelato.graph import Graph, IntArray
+from gelato.ranking.best import ScoredPairs
+from gelato.ranking.scorers import RowScorer, has_near_pairs
+
+_NAMED = 3
+
+
+def evidence_notes(
+    scorer: RowScorer, graph: Graph, found: ScoredPairs, asked: IntArray | None
+) -> list[str]:
+    """Return notes on links and nodes without evidence of their own.
+
+    Parameters
+    ----------
+    scorer : RowScorer
+        What scored the links.
+    graph : Graph
+        The known edges.
+    found : ScoredPairs
+        The links.
+    asked : (k,) int64, optional
+        Nodes that are in the list whatever they score, because they were asked for.
+    """
+    notes = []
+    if asked is not None:
+        blank = _blank_nodes(scorer, graph, asked)
+        if len(blank):
+            noun = "node has" if len(blank) == 1 else "nodes have"
+            notes.append(
+                f"{len(blank):,} {noun} no edges and nothing else that the model could "
+                f"go by: the links of {_named(graph, blank)} are in arbitrary order"
+            )
+    unjoined = _unjoined(scorer, found)
+    if unjoined:
+        notes.append(
+            f"{unjoined:,} of the {len(found):,} links are joined by nothing that the "
+            "model counts: they score as unrelated nodes do, and their order says "
+            "little"
+        )
+    return notes
+
+
+def refuse_blank_nodes(scorer: RowScorer, graph: Graph, asked: IntArray) -> None:
+    """Raise if a scorer knows nothing about any of the nodes asked for by name."""
+    blank = _blank_nodes(scorer, graph, asked)
+    if not len(blank) or len(blank) < len(np.unique(asked)):
+        return
+    attributed = graph.num_attributes > 0
+    similar = " and no similar nodes to be linked through" if attributed else ""
+    raise InputError(
+        f"The model knows nothing about {_named(graph, blank)}: no edges{similar}. "
+        "Any order of links would be arbitrary.",
+        hint="Use gelato or cos+ac with eta > 0, or a larger eta: they link nodes "
+        "through similar attributes."
+        if attributed
+        else "Give an edge; or give attributes and use gelato with eta > 0.",
+    )
+
+
+def has_evidence(scorer: RowScorer, node: int) -> bool:
+    """Tell whether a scorer knows anything that tells a node's links apart."""
+    row = np.array([node], dtype=np.int64)
+    parts: tuple[Any, ...] = getattr(scorer, "scorers", (scorer,))
+    for part in parts:
+        if has_near_pairs(part):
+            counts_degrees = part.far.scale > 0 and part.far.left[node] > 0
+            if counts_degrees or len(part.near_rows(row, upper=False).columns):
+                return True
+        elif np.ptp(np.delete(part.score_rows(row)[0], node)) > 0:
+            return True
+    return False
+
+
+def _blank_nodes(scorer: RowScorer, graph: Graph, nodes: IntArray) -> IntArray:
+    # Only nodes without edges can lack evidence: every other has a walk to somewhere.
+    touched = np.zeros(graph.num_nodes, dtype=bool)
+    touched[graph.edges.ravel()] = True
+    alone = np.unique(nodes[~touched[nodes]])
+    blank = [node for node in alone.tolist() if not has_evidence(scorer, node)]
+    return np.array(blank, dtype=np.int64)
+
+
+def _named(graph: Graph, nodes: IntArray) -> str:
+    names = ", ".join(repr(node) for node in graph.node_ids[nodes[:_NAMED]].tolist())
+    rest = len(nodes) - _NAMED
+    return names if rest <= 0 else f"{names} and {rest:,} more"
+
+
+def _unjoined(scorer: Any, found: ScoredPairs) -> int:
+    """Count the links that only have the closed-form score of far pairs."""
+    if not has_near_pairs(scorer) or not scorer.near_bounds.any():
+        return 0
+    u, v = found.pairs.T
+    return int(np.count_nonzero(found.scores <= scorer.far.at(u, v)))

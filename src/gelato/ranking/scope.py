@@ -1,0 +1,165 @@
+"""What may be predicted, now and in validation, and the precision to expect there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
+from gelato.ranking import candidates, rank_counts, score_pairs
+from gelato.ranking.candidates import AllPairs, Candidates
+from gelato.ranking.expected_precision import precision_curve, ranks_at_least
+from gelato.ranking.scorers import RowScorer, as_scorer
+from gelato.splits import EdgeSplit
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """A fitted model, and the split whose validation edges it did not see.
+
+    Parameters
+    ----------
+    model : model, scorer, callable or matrix
+        As for :func:`gelato.evaluate`.
+    split : EdgeSplit
+        What the model was fitted on; only its validation edges are ranked.
+    """
+
+    model: Any
+    split: EdgeSplit
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """A rule for candidates that can be applied to any set of known edges.
+
+    Parameters
+    ----------
+    exclude : (k, 2) int64
+        Pairs that are never candidates.
+    between : (indices, indices), optional
+        The two sides of a bipartite rule.
+    within_hops : int, optional
+        The largest distance of the two nodes.
+    given : Candidates, optional
+        A finished rule for the known edges.
+    """
+
+    exclude: IntArray
+    between: tuple[IntArray, IntArray] | None = None
+    within_hops: int | None = None
+    given: Candidates | None = None
+
+    def rule(self, graph: Graph, known: IntArray) -> Candidates | None:
+        """Return the candidates when the edges of a graph are known.
+
+        None where a finished list of candidates cannot be carried over to fewer known
+        edges, because it never held the others.
+        """
+        hidden = np.concatenate([known, self.exclude])
+        if self.given is not None:
+            return self._of_given(graph, hidden)
+        if self.between is not None:
+            return candidates.between(graph, *self.between, hidden)
+        if self.within_hops is not None:
+            return candidates.within_hops(graph, self.within_hops, hidden)
+        return candidates.all_pairs(graph, hidden)
+
+    def of_validation(self, split: EdgeSplit) -> Candidates | None:
+        """Return the candidates when only the training edges are known."""
+        if self.given is None:
+            return self.rule(split.train_graph, split.train)
+        if not isinstance(self.given, AllPairs):
+            return None
+        barred, graph = self.given.excluded, split.graph
+        unknown = find_pairs(graph.edges, barred, graph.num_nodes) < 0
+        hidden = np.concatenate([split.train, barred[unknown], self.exclude])
+        return replace(
+            self.given, excluded=candidates.all_pairs(graph, hidden).excluded
+        )
+
+    def _of_given(self, graph: Graph, hidden: IntArray) -> Candidates:
+        assert self.given is not None
+        if not len(self.exclude):
+            return self.given
+        if isinstance(self.given, AllPairs):
+            barred = np.concatenate([self.given.excluded, hidden])
+            merged = candidates.all_pairs(graph, barred).excluded
+            return replace(self.given, excluded=merged)
+        return candidates.listed(graph, self.given.pairs, hidden)
+
+
+def expect(
+    scorer: RowScorer,
+    graph: Graph,
+    pairs: IntArray,
+    scope: Scope,
+    validation: Validation | None,
+    run: dict[str, Any],
+) -> tuple[FloatArray | None, str]:
+    """Return the expected precision of pairs, and where it comes from.
+
+    Two exact counts: how the validation edges ranked when only the training edges were
+    known, and how many candidates score at least as high as each pair now. NaN for
+    pairs that are not candidates; None, with the reason, where nothing can be told.
+    """
+    if validation is None:
+        return None, (
+            "expected_precision is empty: the model held out no validation edges; fit "
+            "it on split_edges(graph, valid=0.05, test=0) to have it"
+        )
+    split = validation.split
+    rule = scope.of_validation(split)
+    if rule is None:
+        return None, (
+            "expected_precision is empty: the candidates are a list made from all "
+            "known edges, which leaves no validation edges to rank among them"
+        )
+    positives = split.valid[rule.contains(split.valid)]
+    if not len(positives):
+        return None, (
+            "expected_precision is empty: none of the "
+            f"{len(split.valid):,} validation edges is a candidate"
+        )
+    before = as_scorer(validation.model, split.train_graph)
+    counts = rank_counts(before, positives, rule, **run)
+    # The test edges are as good as the validation edges only in a random split.
+    hidden_share = 1 + len(split.test) / len(split.valid)
+    scale = hidden_share if split.kind == "random" else 1.0
+    curve = precision_curve(counts, hidden=round(scale * len(positives)))
+    here = scope.rule(graph, graph.edges)
+    assert here is not None
+    expected = np.full(len(pairs), np.nan)
+    canonical = canonical_pairs(pairs, directed=graph.directed)
+    inside = here.contains(canonical)
+    if inside.any():
+        ranks = _overall_ranks(scorer, here, canonical[inside], run)
+        expected[inside] = curve.at(ranks, here.count)
+    return expected, _source_note(split, len(positives), curve.num_candidates, scale)
+
+
+def _overall_ranks(
+    scorer: RowScorer, rule: Candidates, pairs: IntArray, run: dict[str, Any]
+) -> IntArray:
+    """Return how many candidates score at least as high as each pair."""
+    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    counts = rank_counts(scorer, distinct, rule, **run)
+    scores = score_pairs(scorer, distinct, rule.num_nodes)
+    return ranks_at_least(counts, scores)[inverse.ravel()]
+
+
+def _source_note(
+    split: EdgeSplit, ranked: int, num_candidates: int, scale: float
+) -> str:
+    hidden = len(split.valid) + (len(split.test) if scale > 1 else 0)
+    share = hidden / max(1, split.graph.num_edges)
+    few = " (few: take it as a rough guide)" if ranked < 100 else ""
+    return (
+        "expected_precision: the share of true links among all candidates that score "
+        "at least as high, in a graph that lacks as many links as were hidden to "
+        f"measure it ({hidden:,}, {share:.0%} of the edges); it grows and falls with "
+        f"how many really are missing. From the ranks of {ranked:,} validation "
+        f"edges{few} among {num_candidates:,} pairs; not the probability of a link"
+    )
