@@ -218,8 +218,8 @@ def _moral(
 ) -> str:
     return (
         f"\nAP ranks each held-out link against every non-link. {BIASED} AP, which is "
-        f"often\nreported, takes as many sampled non-links as links: {best} then looks "
-        f"{numbers.times(biased[best].ap / exact[best].ap)} better."
+        f"often\nreported, takes as many sampled non-links as links: {best} then\n"
+        f"looks {numbers.times(biased[best].ap / exact[best].ap)} better."
     )
 
 

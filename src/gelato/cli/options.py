@@ -276,7 +276,7 @@ class ModelOptions:
 RunFolder = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[RUN]",
+        metavar="RUN",
         help="A folder of 'gelato fit', in place of data and model.",
         show_default=False,
     ),

@@ -17,7 +17,7 @@ from gelato.cli.options import OutputOptions
 from gelato.cli.outputs import check_output_file
 from gelato.cli.screen import Screen, make_facts, make_table
 from gelato.cli.settings import whole_numbers
-from gelato.cli.training import Interrupted, watch_training
+from gelato.cli.training import Interrupted, is_trained, watch_training
 
 if TYPE_CHECKING:
     from gelato.experiments.paper import Experiment
@@ -43,7 +43,7 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WHAT]...",
+            metavar="WHAT",
             help="Experiments of --list; default: all of them.",
             show_default=False,
         ),
@@ -304,12 +304,16 @@ def _plan(
     place: _Place,
     seeds: tuple[int, ...] | None,
 ) -> None:
-    """Print what would run, with the time that equal runs took."""
+    """Print what would run, with the time that equal runs took or would take."""
     missing = _missing(experiments, place, seeds)
-    known = _known_seconds(experiments, place)
+    known: dict[tuple[str, str], float | None] = {}
+    known |= _known_seconds(experiments, place)
     rows, total = [], 0.0
     for spec in missing:
-        seconds = known.get((spec.method, spec.dataset))
+        key = (spec.method, spec.dataset)
+        if key not in known:
+            known[key] = _timed_seconds(screen, spec)
+        seconds = known[key]
         total += seconds or 0.0
         started = (place.work / spec.name).is_dir()
         rows.append({"run": run_title(spec), "started": started, "seconds": seconds})
@@ -346,6 +350,23 @@ def _known_seconds(
             times = [r["fit_seconds"] for r in row_records(row, place.results)]
             spent.setdefault((row.method, row.dataset), []).extend(times)
     return {key: sum(times) / len(times) for key, times in spent.items() if times}
+
+
+def _timed_seconds(screen: Screen, spec: RunSpec) -> float | None:
+    """Time the first steps of a run, if its graph is on this machine."""
+    from gelato.cli.training_forecast import forecast_training
+    from gelato.datasets import list_datasets, load_dataset
+    from gelato.experiments.runs import make_run_model
+    from gelato.splits import split_edges
+
+    here = {facts.name for facts in list_datasets() if facts.path is not None}
+    model = make_run_model(spec)
+    if spec.dataset not in here or not is_trained(model):
+        return None
+    screen.line(f"timing a few steps of {spec.method} on {spec.dataset}")
+    split = split_edges(load_dataset(spec.dataset))
+    coming = forecast_training(screen, model, split)
+    return None if coming is None else coming.seconds
 
 
 def _write_page(

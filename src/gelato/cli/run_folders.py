@@ -105,8 +105,8 @@ def clear_run(folder: Path) -> None:
     """Remove the files of a run, and nothing else, from a folder."""
     from gelato import storage
 
-    names = (storage.GRAPH, storage.SPLIT, storage.WEIGHTS, storage.METRICS)
-    names += (storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT)
+    names = [storage.GRAPH, storage.SPLIT, storage.WEIGHTS, storage.METRICS]
+    names += [storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT]
     listed = _listed_files(folder / storage.CONFIG)
     # The configuration first: without it, what is left is no run.
     for name in dict.fromkeys((storage.CONFIG, *names, *listed)):

@@ -176,7 +176,18 @@ def _precision_curves(
     )
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:,.0f}"))
-    axes.legend(frameon=False, title="best AP first", alignment="left", ncols=2)
+    # Above the axes, best AP first: inside, it would lie on the curves.
+    axes.legend(
+        frameon=False,
+        ncols=len(names),
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        borderaxespad=0.2,
+        columnspacing=1.0,
+        handlelength=2.2,
+        handletextpad=0.5,
+        fontsize=9,
+    )
 
 
 def _precision_bars(
