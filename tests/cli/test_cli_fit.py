@@ -129,9 +129,43 @@ class TestFit:
         assert gelato(*fit_of(small, "--threads", "1")).code == 0
         assert library.load("run").threads is None
 
-    def test_presets_are_suggested_for_their_graphs(self, gelato):
-        outcome = gelato("fit", "--dataset", "citeseer", "-m", "cn", "--dry-run")
-        assert "--preset" not in outcome.err
+    def test_presets_are_suggested_for_their_graphs(self, capsys):
+        from gelato.cli.fit import _suggest_preset
+        from gelato.cli.options import DataOptions, ModelOptions, OutputOptions
+        from gelato.cli.screen import Screen
+
+        screen, graph = Screen(OutputOptions()), DataOptions(dataset="photo")
+        _suggest_preset(screen, "gelato", ModelOptions(), graph)
+        assert "--preset photo" in capsys.readouterr().err
+        _suggest_preset(screen, "ac", ModelOptions(), graph)
+        _suggest_preset(screen, "gelato", ModelOptions(preset="cora"), graph)
+        _suggest_preset(screen, "gelato", ModelOptions(), DataOptions())
+        assert capsys.readouterr().err == ""
+
+    def test_a_terminal_gets_a_bar_and_a_word_of_long_trainings(self, monkeypatch):
+        import io
+        from types import SimpleNamespace
+
+        from rich.console import Console
+
+        from gelato.cli import training
+        from gelato.cli.options import OutputOptions
+        from gelato.cli.screen import Screen
+
+        screen, written = Screen(OutputOptions()), io.StringIO()
+        screen._error = Console(file=written, force_terminal=True, width=80)
+        times = iter(range(0, 10_000, 30))
+        monkeypatch.setattr(training, "monotonic", lambda: next(times))
+        model = SimpleNamespace(epochs=4, batches=3, metric="ap")
+        entry = {"epoch": 1, "loss": 0.25, "ap": 0.125}
+        with training.watch_training(screen, "mine", model) as watch:
+            for batch in range(3):
+                watch.on_step(1, batch)
+            watch.on_epoch(entry, SimpleNamespace(best_value=0.125, best_epoch=1))
+        assert "12 steps of mine take about" in written.getvalue()
+        assert "epoch 1/4" in written.getvalue()
+        assert "ap 12.50, best 12.50 (epoch 1)" in written.getvalue()
+        assert Screen(OutputOptions(quiet=True)).training_bar("x", 1) is None
 
 
 class TestInterruption:
