@@ -78,10 +78,10 @@ def bin_of(score: float, bits: int, thresholds: Any, table: Any) -> int:
             return 2 * thresholds.size
         return search(score, thresholds, first + starts[cell], first + starts[cell + 1])
     if score < 0.0:
-        bits &= _MAGNITUDE
-        if bits < low_base:
+        magnitude = bits & _MAGNITUDE
+        if magnitude < low_base:
             return 2 * negative
-        cell = (bits - low_base) >> low_shift
+        cell = (magnitude - low_base) >> low_shift
         if cell >= low_starts.size - 1:
             return 0
         return search(
