@@ -146,6 +146,14 @@ class TestExpectedPrecision:
             promised.append(table["expected_precision"][-1])
         assert np.mean(promised) == pytest.approx(np.mean(found), rel=0.2)
 
+    def test_edges_that_chose_the_epoch_are_told(self, graph, split):
+        model = Gelato(epochs=1, batches=2, hidden=4).fit(split)
+        prediction = make_prediction(
+            model.scorer(graph), graph, top=3, validation=Validation(model, split)
+        )
+        assert "also chose the epoch" in prediction.notes[-1]
+        assert prediction.table["expected_precision"].null_count() == 0
+
     def test_known_pairs_have_none(self, graph, split):
         edge = tuple(graph.node_ids[graph.edges[0]])
         table = predicted("cn", split, pairs=[edge, ("node 0", "node 1")]).table
