@@ -16,7 +16,14 @@ from gelato.splits import split_edges
 
 NAMES = gelato.model_names()
 # Trained models learn for a moment only.
-QUICK = {"gelato": {"epochs": 2, "batches": 2, "hidden": 8}}
+QUICK = {
+    "gelato": {"epochs": 2, "batches": 2, "hidden": 8},
+    "gae": {"epochs": 2},
+    "hgcn": {"epochs": 2},
+    "lgcn": {"epochs": 2},
+    "bscnets": {"epochs": 2},
+    "neo-gnn": {"epochs": 2, "hidden": 8},
+}
 
 
 def make(name, **parameters):

@@ -85,6 +85,41 @@ _REGISTRY: dict[str, Entry] = {
             "Gelato",
             "graph enhanced by a learned MLP, ranked by autocovariance",
         ),
+        _builtin(
+            "gae",
+            "gnn",
+            "gnn.gae",
+            "GAE",
+            "graph auto-encoder: graph convolutions, inner products",
+        ),
+        _builtin(
+            "hgcn",
+            "gnn",
+            "gnn.hgcn",
+            "HGCN",
+            "hyperbolic graph convolutions on the Poincare ball",
+        ),
+        _builtin(
+            "lgcn",
+            "gnn",
+            "gnn.lgcn",
+            "LGCN",
+            "Lorentzian graph convolutions on the hyperboloid",
+        ),
+        _builtin(
+            "bscnets",
+            "gnn",
+            "gnn.bscnets",
+            "BScNets",
+            "graph convolutions and block Hodge Laplacians of sampled edges",
+        ),
+        _builtin(
+            "neo-gnn",
+            "gnn",
+            "gnn.neo_gnn",
+            "NeoGNN",
+            "learned neighbourhood overlaps and graph convolutions",
+        ),
     )
 }
 

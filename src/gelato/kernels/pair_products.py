@@ -1,0 +1,101 @@
+"""Products of node states at listed pairs, at edges, and along whole rows.
+
+Sums run over the coordinates in ascending order, whatever the pair and whatever it is
+computed with, so that a pair's score has the same bits in a list, in a row and with
+its ends exchanged.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+_TILE = 1024  # columns whose sums stay in the first-level cache
+_FEW = 64  # columns whose squared differences do
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_dots(left, right, u, v, out):  # type: ignore[no-untyped-def]
+    """Write the inner product of ``left[u]`` and ``right[v]`` for every pair."""
+    for p in range(u.shape[0]):
+        one, two = left[u[p]], right[v[p]]
+        total = 0.0
+        for k in range(one.shape[0]):
+            total += one[k] * two[k]
+        out[p] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_dots_backward(left, right, u, v, gradient, by_left, by_right):  # type: ignore[no-untyped-def]
+    """Add the gradients of both factors."""
+    for p in range(u.shape[0]):
+        g, i, j = gradient[p], u[p], v[p]
+        for k in range(left.shape[1]):
+            by_left[i, k] += g * right[j, k]
+            by_right[j, k] += g * left[i, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def row_products(rows, left, right, out):  # type: ignore[no-untyped-def]
+    """Write ``left[rows] @ right``; ``right`` is (width, n)."""
+    n = right.shape[1]
+    for i in range(rows.shape[0]):
+        for start in range(0, n, _TILE):
+            stop = min(start + _TILE, n)
+            total = out[i, start:stop]
+            total[:] = 0.0
+            for k in range(right.shape[0]):
+                factor, line = left[rows[i], k], right[k, start:stop]
+                for v in range(total.shape[0]):
+                    total[v] += factor * line[v]
+
+
+@numba.njit(cache=True, nogil=True)
+def mix_edges(u, v, weights, states, out):  # type: ignore[no-untyped-def]
+    """Add to both ends of every edge the weighted state of its other end."""
+    for e in range(u.shape[0]):
+        w, i, j = weights[e], u[e], v[e]
+        for k in range(states.shape[1]):
+            out[i, k] += w * states[j, k]
+            out[j, k] += w * states[i, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def mix_edges_backward(u, v, states, gradient, by_weight):  # type: ignore[no-untyped-def]
+    """Write the gradient of every edge's weight."""
+    for e in range(u.shape[0]):
+        i, j = u[e], v[e]
+        total = 0.0
+        for k in range(states.shape[1]):
+            total += gradient[i, k] * states[j, k] + gradient[j, k] * states[i, k]
+        by_weight[e] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def difference_net_rows(rows, states, mix, bias, weights, slope, out):  # type: ignore[no-untyped-def]
+    """Write a one-layer net of squared differences for whole rows.
+
+    ``out[i, v] = sum_k weights[k] leaky(bias[k] + sum_d mix[d, k] (y_ud - y_vd)^2)``
+    with ``leaky(x) = max(x, slope x)``; ``mix`` is (dimensions, units).
+    """
+    n, width, units = states.shape[0], states.shape[1], bias.shape[0]
+    gaps = np.zeros((width, _FEW))
+    unit = np.empty(_FEW)
+    for i in range(rows.shape[0]):
+        for start in range(0, n, _FEW):
+            count = min(_FEW, n - start)
+            for d in range(width):
+                own = states[rows[i], d]
+                for j in range(count):
+                    gap = own - states[start + j, d]
+                    gaps[d, j] = gap * gap
+            total = out[i, start : start + count]
+            total[:] = 0.0
+            for k in range(units):
+                unit[:] = bias[k]
+                for d in range(width):
+                    factor = mix[d, k]
+                    for j in range(_FEW):
+                        unit[j] += gaps[d, j] * factor
+                for j in range(count):
+                    total[j] += weights[k] * max(unit[j], slope * unit[j])

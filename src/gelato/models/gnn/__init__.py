@@ -1,0 +1,1 @@
+"""Graph neural networks that score pairs from node states, under one protocol."""

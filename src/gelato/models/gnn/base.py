@@ -1,0 +1,242 @@
+"""The estimator that all networks share."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from gelato.errors import StoredFileError, UsageError
+from gelato.graph import Graph
+from gelato.models.base import Model
+from gelato.models.gelato_checks import check_split
+from gelato.models.gnn.checks import check_gnn
+from gelato.models.gnn.module import LinkModule
+from gelato.models.gnn.task import PairSettings, PairTask
+from gelato.ranking.scorers import RowScorer
+from gelato.splits import EdgeSplit, split_edges
+from gelato.storage import Run, make_folder
+from gelato.training.gelato_task import refuse_few_negatives
+from gelato.training.loop import EpochReport, Training, TrainSettings, train
+
+_UNBIASED_BATCHES = 10
+
+
+class GNNModel(Model):
+    """A network whose node states score pairs; see its subclasses.
+
+    Parameters that all share:
+
+    features : {"attributes", "one-hot", "degree"}
+        What the network is given about nodes.
+    training : {"biased", "unbiased"}
+        As many negatives as positives, or every negative once an epoch.
+    loss : {"cross-entropy", "n-pair"}
+        Training loss.
+    masking : bool, optional
+        Hide a step's positives from the messages; default only if unbiased.
+    batches : int, optional
+        Steps per epoch; default: as the network's authors do where training is
+        biased, 10 where it is unbiased.
+    lr, weight_decay, epochs
+        Of Adam, and the most passes over the training edges.
+    metric, validate_every, patience
+        What selects the epoch, how often it is measured, and how many measurements
+        without a better one end the training. "sampled-auc", "sampled-ap" and
+        "sampled-mean" are of a balanced validation sample; "last" keeps the last
+        epoch; "prec@100%", "ap", ... rank all pairs.
+    validate_exact_every : int, optional
+        Epochs between rankings of all pairs that are only recorded.
+    valid : float
+        Share of the edges held out for validation when fitted on a bare graph.
+    seed : int
+        Decides initial weights, dropout, batches and negatives.
+    """
+
+    undirected_only = True
+    features: str
+    training: str
+    loss: str
+    masking: bool | None
+    batches: int | None
+    lr: float
+    weight_decay: float
+    epochs: int
+    metric: str
+    validate_every: int
+    validate_exact_every: int | None
+    patience: int | None
+    valid: float
+    seed: int
+    module_: LinkModule
+    training_: Training | None
+    notes_: tuple[str, ...] = ()
+
+    @abstractmethod
+    def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> LinkModule:
+        """Return the network for a graph, drawing from torch's generator.
+
+        ``stored`` is the state that it will be given, if it was trained before.
+        """
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Store the arguments of ``__init__``."""
+        for name in self.parameter_defaults():
+            setattr(self, name, given[name])
+
+    def fit(
+        self,
+        data: Graph | EdgeSplit,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        on_epoch: EpochReport | None = None,
+        on_step: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Train on the training edges; keep the epoch that validation selects.
+
+        Parameters
+        ----------
+        data : Graph or EdgeSplit
+            A bare graph holds out ``valid`` of its own edges for validation.
+        folder : path, optional
+            Where checkpoints go.
+        resume : bool
+            Go on from the folder's checkpoint, if there is one.
+        on_epoch, on_step : callable, optional
+            Told of every epoch and every step; see :func:`gelato.training.loop.train`.
+        """
+        self.check_parameters()
+        graph = data.graph if isinstance(data, EdgeSplit) else data
+        graph.require_undirected(f"{self.summary} ({self.name})")
+        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
+        settings = self._settings(split)
+        check_split(split, settings.batches)
+        refuse_few_negatives(split.train_graph)
+        super().fit(split)
+        self.notes_ = self._notes(settings)
+        store = None if folder is None else make_folder(folder)
+        module = self._made(split.train_graph)
+        self.training_ = train(
+            self._task(module, split, settings),
+            self._train_settings(),
+            folder=store,
+            resume=resume,
+            identity={"split": split.fingerprint, **self.get_params()},
+            on_epoch=on_epoch,
+            on_step=on_step,
+        )
+        self.module_ = module.eval()
+        return self
+
+    def scorer(self, graph: Graph) -> RowScorer:
+        """Return what scores pairs when messages pass over the edges of ``graph``."""
+        module = getattr(self, "module_", None)
+        if module is None:
+            raise UsageError(
+                f"{type(self).__name__} has not been trained.", hint="Call fit first."
+            )
+        graph.require_undirected(f"{self.summary} ({self.name})")
+        with torch.no_grad():
+            scorer: RowScorer = module.scorer(module.encode(module.prepare(graph)))
+            return scorer
+
+    def check_parameters(self) -> None:
+        """Raise unless every parameter is in its range."""
+        check_gnn(self.get_params())
+
+    def steps_per_epoch(self, num_edges: int) -> int:
+        """Return how many steps an epoch takes with so many training edges."""
+        return self._batching(num_edges)[1]
+
+    def _batching(self, num_edges: int) -> tuple[int, int]:
+        """Return how many parts positives are cut into, and how many are visited."""
+        if self.batches is not None:
+            return self.batches, self.batches
+        parts = _UNBIASED_BATCHES if self.training == "unbiased" else 1
+        return parts, parts
+
+    def _settings(self, split: EdgeSplit) -> PairSettings:
+        unbiased = self.training == "unbiased"
+        masking = unbiased if self.masking is None else self.masking
+        batches, steps = self._batching(len(split.train))
+        if masking and batches == 1:
+            raise UsageError(
+                "A single batch with masking hides every edge of the graph.",
+                hint="Use batches=10, or masking=False.",
+            )
+        return PairSettings(
+            training=self.training,
+            loss=self.loss,
+            masking=masking,
+            batches=batches,
+            steps=steps,
+            metric=self.metric,
+            exact_every=self.validate_exact_every,
+            epochs=self.epochs,
+            seed=self.seed,
+        )
+
+    def _train_settings(self) -> TrainSettings:
+        return TrainSettings(
+            epochs=self.epochs,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            metric=self.metric,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            seed=self.seed,
+        )
+
+    def _task(
+        self, module: LinkModule, split: EdgeSplit, settings: PairSettings
+    ) -> PairTask:
+        return PairTask(module, split, settings)
+
+    def _notes(self, settings: PairSettings) -> tuple[str, ...]:
+        if self.features == "attributes":
+            return ()
+        return (f"features: {self.features}; attributes are not used",)
+
+    def _made(
+        self, graph: Graph, stored: dict[str, Tensor] | None = None
+    ) -> LinkModule:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return self._build(graph, stored)
+
+    def _held_out(self, graph: Graph) -> EdgeSplit:
+        return split_edges(graph, valid=self.valid, test=0.0, seed=self.seed)
+
+    def _store(self, run: Run) -> None:
+        run.tensors |= self.module_.state_dict()
+        if self.training_ is not None:
+            run.history = self.training_.history
+            run.facts |= {
+                "best_epoch": self.training_.best_epoch,
+                "best_value": self.training_.best_value,
+                "skipped_steps": self.training_.skipped,
+            }
+
+    def _restore(self, run: Run) -> None:
+        self.training_ = None
+        if run.history:
+            self.training_ = Training(
+                run.history,
+                run.facts.get("best_epoch", 0),
+                run.facts.get("best_value", 0.0),
+                run.facts.get("skipped_steps", 0),
+            )
+        module = self._made(run.graph, run.tensors)
+        try:
+            module.load_state_dict(run.tensors)
+        except RuntimeError as error:
+            raise StoredFileError(
+                f"The stored weights do not fit the model: {error}",
+                hint="The files of the folder do not belong together.",
+            ) from error
+        self.module_ = module.eval()

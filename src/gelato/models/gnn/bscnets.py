@@ -1,0 +1,245 @@
+"""BScNets: graph convolutions beside an embedding by block Hodge Laplacians."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gelato.graph import Graph, IntArray
+from gelato.models.gnn.base import GNNModel
+from gelato.models.gnn.decoders import DifferenceNetScorer
+from gelato.models.gnn.features import refuse_large, symmetric_average
+from gelato.models.gnn.module import LinkModule, glorot, pick
+from gelato.models.gnn.simplices import Peaks, prepare_simplices, sample_edges
+from gelato.nn.sparse_matrix import SparseMatrix
+
+RADIUS = 2.0  # of the Fermi-Dirac decoder, whose temperature is 1
+FURTHEST = 40.0  # distance beyond which training tells pairs no more apart
+SLOPE = 0.2  # of the leaky activation
+SIMPLEX_SHARE = 0.1  # weight of the simplicial embedding's differences
+# Tables of e x e numbers alive at once in a step, and copies of every parameter
+# (value, gradient, two moments of Adam, the best epoch's).
+_TABLES, _COPIES = 8, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Averages over neighbours, features, and both Laplacians."""
+
+    average: SparseMatrix
+    features: SparseMatrix
+    lower: Peaks
+    upper: Peaks
+
+
+class BScNetsModule(LinkModule):
+    """Two embeddings of nodes, and a small net on their squared differences."""
+
+    chunked = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        features: str,
+        normalise: bool,
+        hidden: int,
+        dimensions: int,
+        simplex_units: int,
+        simplex_dimensions: int,
+        pair_units: int,
+        dropout: float,
+        edges: IntArray,
+    ) -> None:
+        super().__init__(graph, features, normalise=normalise)
+        self.dropout = dropout
+        size = len(edges)
+        refuse_block(size, self.num_features)
+        self.sample: Tensor
+        self.register_buffer("sample", torch.from_numpy(edges))
+        self.first = glorot(self.num_features, hidden)
+        self.first_bias = nn.Parameter(torch.zeros(hidden))
+        self.second = glorot(hidden, dimensions)
+        self.second_bias = nn.Parameter(torch.zeros(dimensions))
+        self.lift = _kaiming(self.num_features, 2 * size)
+        self.off = _kaiming(size, size)
+        self.lower = _kaiming(size, simplex_units)
+        self.upper = _kaiming(size, simplex_units)
+        self.down = _kaiming(2 * size, simplex_dimensions)
+        self.pair = nn.Linear(dimensions + simplex_dimensions, pair_units)
+        self.out = nn.Linear(pair_units, 1)
+        for layer in (self.pair, self.out):
+            nn.init.xavier_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        share = torch.ones(dimensions + simplex_dimensions)
+        share[dimensions:] = SIMPLEX_SHARE
+        self.share: Tensor
+        self.register_buffer("share", share, persistent=False)
+
+    def prepare(self, graph: Graph) -> Inputs:
+        """Return averages, features, and Laplacians of the sampled edges left."""
+        return Inputs(
+            SparseMatrix(symmetric_average(graph)),
+            self.feature_matrix(graph),
+            *prepare_simplices(self.sample.numpy(), graph),
+        )
+
+    def encode(self, inputs: Inputs) -> Tensor:
+        """Return both embeddings side by side, each of norm at most 1."""
+        convolved = _at_most_one(self._convolved(inputs))
+        return torch.cat([convolved, _at_most_one(self._simplicial(inputs))], dim=1)
+
+    def _convolved(self, inputs: Inputs) -> Tensor:
+        features, average = inputs.features, inputs.average
+        # Zeros stay zeros, so that only filled entries need to be dropped.
+        values = functional.dropout(features.values, self.dropout, self.training)
+        hidden = average.times(features.times(self.first, values)) + self.first_bias
+        hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
+        return (average.times(hidden @ self.second) + self.second_bias).relu()
+
+    def _simplicial(self, inputs: Inputs) -> Tensor:
+        """Return ``X E S W``, multiplied from the right, S never formed."""
+        size = len(self.sample)
+        lower = self.off @ inputs.lower.squared_times(self.lower)  # (e, units)
+        across = lower @ inputs.upper.squared_times(self.upper).T  # (e, e)
+        top, bottom = self.down[:size], self.down[size:]
+        mixed = torch.cat(
+            [
+                inputs.lower.softmax_times(across, top, bottom),
+                inputs.upper.softmax_times(across.T, bottom, top),
+            ]
+        )
+        return inputs.features.times(self.lift @ mixed)
+
+    def decode(self, states: Tensor, pairs: Tensor) -> Tensor:
+        """Return Fermi-Dirac logits of the net's size."""
+        u, v = pick(states, pairs)
+        units = self.pair(self.share * (u - v) ** 2)
+        distance: Tensor = self.out(functional.leaky_relu(units, SLOPE)).abs()
+        if self.training:
+            distance = distance.clamp_max(FURTHEST)
+        return RADIUS - distance
+
+    def scorer(self, states: Tensor) -> DifferenceNetScorer:
+        """Return minus the net's size, not clamped."""
+        mix = (self.pair.weight * self.share).double().T.contiguous()
+        return DifferenceNetScorer(
+            states.double().numpy(),
+            mix.numpy(),
+            self.pair.bias.double().numpy(),
+            np.ascontiguousarray(self.out.weight[0].double().numpy()),
+            float(self.out.bias),
+            SLOPE,
+        )
+
+
+def refuse_block(size: int, num_features: int) -> None:
+    """Raise if the blocks of so many sampled edges will not fit into memory."""
+    parameters = size * size + 2 * size * num_features
+    refuse_large(
+        f"BScNets with {size:,} sampled edges and {num_features:,} features",
+        4.0 * (_TABLES * size * size + _COPIES * parameters),
+        hint="Sample fewer edges: sampled_edges=2500.",
+    )
+
+
+def _kaiming(rows: int, columns: int) -> nn.Parameter:
+    weights = torch.empty(rows, columns)
+    nn.init.kaiming_uniform_(weights, a=math.sqrt(5), mode="fan_out")
+    return nn.Parameter(weights)
+
+
+def _at_most_one(x: Tensor) -> Tensor:
+    """Shrink rows longer than 1 to length 1."""
+    lengths = (x * x).sum(dim=1, keepdim=True).clamp_min(1e-30).sqrt()
+    return x * lengths.reciprocal().clamp_max(1.0)
+
+
+class BScNets(GNNModel):
+    """Block simplicial complex network (Chen et al., 2022), its version for cora.
+
+    Parameters
+    ----------
+    hidden, dimensions : int
+        Units of the two graph convolutions.
+    simplex_units, simplex_dimensions : int
+        Units between the Laplacians, and of the simplicial embedding.
+    pair_units : int
+        Hidden units of the net on pairs.
+    dropout : float
+        Share of inputs and hidden units left out in training.
+    sampled_edges : int
+        Directed edges drawn once, between which Laplacians are taken.
+    normalise : bool
+        Divide rows of features by their sums.
+    **others
+        See :class:`gelato.models.gnn.base.GNNModel`.
+
+    Examples
+    --------
+    >>> BScNets(sampled_edges=1500)
+    BScNets(sampled_edges=1500)
+    """
+
+    name = "bscnets"
+    summary = "graph convolutions and block Hodge Laplacians of sampled edges"
+
+    hidden: int
+    dimensions: int
+    simplex_units: int
+    simplex_dimensions: int
+    pair_units: int
+    dropout: float
+    sampled_edges: int
+    normalise: bool
+
+    def __init__(
+        self,
+        *,
+        hidden: int = 64,
+        dimensions: int = 32,
+        simplex_units: int = 32,
+        simplex_dimensions: int = 8,
+        pair_units: int = 32,
+        dropout: float = 0.5,
+        sampled_edges: int = 2500,
+        normalise: bool = True,
+        features: str = "attributes",
+        training: str = "biased",
+        loss: str = "cross-entropy",
+        masking: bool | None = None,
+        batches: int | None = None,
+        lr: float = 0.005,
+        weight_decay: float = 0.0,
+        epochs: int = 2000,
+        metric: str = "sampled-auc",
+        validate_every: int = 1,
+        validate_exact_every: int | None = 100,
+        patience: int | None = 200,
+        valid: float = 0.05,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> BScNetsModule:
+        if stored is not None and "sample" in stored:
+            edges = stored["sample"].numpy()
+        else:
+            edges = sample_edges(graph, self.sampled_edges, self.seed)
+        return BScNetsModule(
+            graph,
+            features=self.features,
+            normalise=self.normalise,
+            hidden=self.hidden,
+            dimensions=self.dimensions,
+            simplex_units=self.simplex_units,
+            simplex_dimensions=self.simplex_dimensions,
+            pair_units=self.pair_units,
+            dropout=self.dropout,
+            edges=edges,
+        )
