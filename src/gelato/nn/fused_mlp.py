@@ -27,6 +27,8 @@ from gelato.nn.pair_features import PairFeatures
 from gelato.nn.sparse_rows import Array
 
 _GROUPS = 16  # of parts, each with its own sum of a weight's gradient
+KEPT_BYTES = 1 << 30
+"""Buffers that several blocks may keep between forward and backward pass."""
 
 
 class Buffers:
@@ -41,15 +43,16 @@ class Buffers:
 
     def take(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> list[Array]:
         """Return three arrays, used before if possible."""
-        for index, arrays in enumerate(self._free):
-            if arrays[0].shape == shape and arrays[0].dtype == dtype:
-                return self._free.pop(index)
-        self._free.clear()  # of another shape: a new graph, or another precision
+        rows, width = shape
+        for index, (one, *_) in enumerate(self._free):
+            if len(one) >= rows and one.shape[1] == width and one.dtype == dtype:
+                return [array[:rows] for array in self._free.pop(index)]
+        self._free.clear()  # too small: a new graph, or another precision
         return [np.empty(shape, dtype) for _ in range(3)]
 
     def give_back(self, arrays: list[Array]) -> None:
         """Take back arrays that are not needed any more."""
-        self._free.append(arrays)
+        self._free.append([a if a.base is None else a.base for a in arrays])
 
     def __deepcopy__(self, memo: Any) -> Buffers:
         return Buffers()
@@ -223,53 +226,93 @@ def backward_hidden(
 
 
 class FusedMLP(torch.autograd.Function):
-    """The whole MLP as one differentiable function of its ten parameters."""
+    """The whole MLP as one differentiable function of its ten parameters.
+
+    Pairs come in blocks, one plan each; blocks share nothing but the parameters. A
+    single block keeps its buffers for the backward pass; of several, as many keep
+    them as :data:`KEPT_BYTES` allows, and the others compute them again.
+    """
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, *parameters: Tensor) -> Tensor:
-        """Return the weight of every pair."""
-        ctx.plan = plan
+    def forward(ctx: Any, plans: Sequence[Plan], *parameters: Tensor) -> Tensor:
+        """Return the logit of every pair: the difference of the two outputs."""
         first, second, head = layers(parameters)
-        buffers = forward_hidden(plan, first, second)
-        dtype = first.weight.dtype
-        logit = np.empty(len(plan.features), dtype)
-        plan.run(
-            kernels.norm_dropout_dot,
-            buffers[2],
-            *folded(plan.states[1], second, dtype),
-            plan.parts.start,
-            plan.parts.chunk,
-            *plan.dropout(1, dtype),
-            head.weight[0],
-            logit,
-        )
-        weights = torch.sigmoid(torch.from_numpy(logit).add_(float(head.bias[0])))
-        if any(ctx.needs_input_grad):
-            ctx.buffers = buffers
-            ctx.save_for_backward(*parameters, weights)
-        else:
-            plan.buffers.give_back(buffers)
-        return weights
+        room = KEPT_BYTES if any(ctx.needs_input_grad) else 0
+        kept: list[list[Array] | None] = []
+        logits = []
+        for plan in plans:
+            buffers = forward_hidden(plan, first, second)
+            logits.append(_head(plan, second, head, buffers[2]))
+            room -= sum(array.nbytes for array in buffers)
+            keep = any(ctx.needs_input_grad) and (room >= 0 or len(plans) == 1)
+            kept.append(buffers if keep else None)
+            if not keep:
+                plan.buffers.give_back(buffers)
+        ctx.plans, ctx.kept = plans, kept
+        ctx.save_for_backward(*parameters)
+        joined = logits[0] if len(logits) == 1 else np.concatenate(logits)
+        return torch.from_numpy(joined).add_(float(head.bias[0]))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> Any:
         """Return the gradients of the parameters."""
-        plan = ctx.plan
-        *parameters, weights = ctx.saved_tensors
+        parameters = ctx.saved_tensors
         first, second, head = layers(parameters)
-        # A second backward pass finds its buffers overwritten, and computes them anew.
-        buffers = ctx.buffers or forward_hidden(plan, first, second)
-        ctx.buffers = None
-        logits = (upstream[0] * weights * (1 - weights)).contiguous().numpy()
-        gradients = backward_hidden(
-            plan, (first, second, head), logits[:, None], buffers
-        )
-        plan.buffers.give_back(buffers)
+        gradient = upstream[0].contiguous().numpy()
+        total: list[Any] = []
+        start = 0
+        for index, plan in enumerate(ctx.plans):
+            # A second backward pass finds its buffers overwritten: computed anew.
+            buffers = ctx.kept[index] or forward_hidden(plan, first, second)
+            ctx.kept[index] = None
+            own = gradient[start : start + len(plan.features), None]
+            start += len(plan.features)
+            found = backward_hidden(plan, (first, second, head), own, buffers)
+            plan.buffers.give_back(buffers)
+            if total:
+                found = [a + b for a, b in zip(total, found, strict=True)]
+            total = found
         return None, *(
             torch.as_tensor(gradient, dtype=parameter.dtype)
-            for gradient, parameter in zip(gradients, parameters, strict=True)
+            for gradient, parameter in zip(total, parameters, strict=True)
         )
+
+
+def _head(plan: Plan, second: Layer, head: Layer, active: Array) -> Array:
+    """Return the logits without their bias."""
+    logit = np.empty(len(plan.features), active.dtype)
+    plan.run(
+        kernels.norm_dropout_dot,
+        active,
+        *folded(plan.states[1], second, active.dtype),
+        plan.parts.start,
+        plan.parts.chunk,
+        *plan.dropout(1, active.dtype),
+        head.weight[0],
+        logit,
+    )
+    return logit
+
+
+class PairWeight(torch.autograd.Function):
+    """The second probability: the sigmoid of the logit."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:
+        """Return the probabilities."""
+        weights = torch.sigmoid(logits)
+        ctx.save_for_backward(weights)
+        return weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
+        """Return the gradient of the logits."""
+        (weights,) = ctx.saved_tensors
+        # In this order, which is not torch's: recorded runs depend on the last bit.
+        gradient: Tensor = upstream[0] * weights * (1 - weights)
+        return gradient
 
 
 def layers(parameters: Sequence[Tensor]) -> tuple[Layer, Layer, Layer]:

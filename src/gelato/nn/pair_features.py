@@ -8,7 +8,7 @@ alone is prepared here once per run; nothing here knows about training.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from gelato.errors import InputError, UsageError
 from gelato.kernels.pair_features import pair_layer, sum_at_nodes
 from gelato.kernels.parts import Parts, run_shares
-from gelato.nn.pair_terms import PairTerms, choose_terms
+from gelato.nn.pair_terms import AttributeRows, PairTerms, choose_terms
 from gelato.nn.sparse_rows import Array, index_type, tiled
 
 IntArray = npt.NDArray[np.int64]
@@ -33,8 +33,9 @@ class PairFeatures:
 
     Parameters
     ----------
-    attributes : (n, r) CSR or dense
-        Node attributes.
+    attributes : (n, r) CSR or dense, or AttributeRows
+        Node attributes; prepared ones save time where there are many lists of pairs,
+        and say themselves whether pairs are ordered and how to compute.
     pairs : (M, 2) int
         Node indices.
     directed : bool
@@ -80,12 +81,14 @@ class PairFeatures:
                 f"A pair names node {self.pairs.max()} (smallest {self.pairs.min()}), "
                 f"but there are attributes for {self.num_nodes} nodes."
             )
-        self.attributes = attributes
-        self.directed = directed
-        self._terms: PairTerms = choose_terms(attributes, self.pairs, directed, path)
+        self._terms: PairTerms
+        if isinstance(attributes, AttributeRows):
+            self.attributes, self.directed = attributes.attributes, attributes.directed
+            self._terms = attributes.terms(self.pairs)
+        else:
+            self.attributes, self.directed = attributes, directed
+            self._terms = choose_terms(attributes, self.pairs, directed, path)
         self.path, self.fill = self._terms.path, self._terms.fill
-        ends = self.pairs.T if directed else self.pairs.reshape(1, -1)
-        self._incident = [_incidence(end, self.num_nodes, len(ends)) for end in ends]
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -94,6 +97,11 @@ class PairFeatures:
     def width(self) -> int:
         """Number of features of a pair, 2r."""
         return 2 * self.num_attributes
+
+    @cached_property
+    def _incident(self) -> list[tuple[Array, Array]]:
+        ends = self.pairs.T if self.directed else self.pairs.reshape(1, -1)
+        return [_incidence(end, self.num_nodes, len(ends)) for end in ends]
 
     def relu_layer(
         self,

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from gelato.errors import UsageError
 from gelato.kernels.parts import Parts
-from gelato.nn.fused_mlp import Buffers, FusedMLP, NormPlan, NormState, Plan
+from gelato.nn.fused_mlp import (
+    Buffers,
+    FusedMLP,
+    NormPlan,
+    NormState,
+    PairWeight,
+    Plan,
+)
 from gelato.nn.pair_features import PairFeatures
 
 
@@ -77,6 +86,49 @@ class PairMLP(nn.Module):
 
     def forward(self, features: PairFeatures) -> Tensor:
         """Return the weight of every pair, (M,), each in (0, 1)."""
+        self._check(features)
+        if len(features) == 0:
+            return torch.zeros(0, dtype=self.output.weight.dtype)
+        logits = self._logits([self._plan(features)])
+        weights: Tensor = PairWeight.apply(logits)  # type: ignore[no-untyped-call]
+        return weights
+
+    def logits(self, blocks: Sequence[PairFeatures]) -> Tensor:
+        """Return the difference of the two outputs of every pair, (M,).
+
+        Its sigmoid is the weight, but it still tells pairs apart where the weight is
+        1 for all of them.
+
+        Parameters
+        ----------
+        blocks : sequence of PairFeatures
+            The pairs in blocks, not empty; batch normalisation sees each block as
+            one chunk.
+        """
+        plans = []
+        for index, features in enumerate(blocks):
+            self._check(features)
+            rows = max(2, len(features))
+            plans.append(self._plan(features, chunk=rows, key=(index,)))
+        return self._logits(plans)
+
+    def _logits(self, plans: list[Plan]) -> Tensor:
+        logits: Tensor = FusedMLP.apply(plans, *self._ordered())  # type: ignore[no-untyped-call]
+        if self.training:
+            self.steps += 1
+            for plan in plans:
+                sizes = plan.parts.sizes
+                for norm, state in zip(
+                    (self.norm1, self.norm2), plan.states, strict=True
+                ):
+                    _update(norm, state, sizes)
+        return logits
+
+    def extra_repr(self) -> str:
+        """Return what the layers do not show."""
+        return f"dropout={self.dropout}, chunk={self.chunk}, seed={self.seed}"
+
+    def _check(self, features: PairFeatures) -> None:
         if features.width != self.hidden1.in_features:
             raise UsageError(
                 f"The pairs have {features.width} features, but the model was made for "
@@ -87,29 +139,21 @@ class PairMLP(nn.Module):
                 f"The pair MLP runs on the CPU, not on {self.output.weight.device}.",
                 hint="Move it back with .cpu(), or use another module of pairs.",
             )
-        if len(features) == 0:
-            return torch.zeros(0, dtype=self.output.weight.dtype)
-        plan = self._plan(features)
-        weights: Tensor = FusedMLP.apply(plan, *self._ordered())  # type: ignore[no-untyped-call]
-        if self.training:
-            self.steps += 1
-            sizes = plan.parts.sizes
-            for norm, state in zip((self.norm1, self.norm2), plan.states, strict=True):
-                _update(norm, state, sizes)
-        return weights
 
-    def extra_repr(self) -> str:
-        """Return what the layers do not show."""
-        return f"dropout={self.dropout}, chunk={self.chunk}, seed={self.seed}"
-
-    def _plan(self, features: PairFeatures) -> Plan:
+    def _plan(
+        self,
+        features: PairFeatures,
+        *,
+        chunk: int | None = None,
+        key: tuple[int, ...] = (),
+    ) -> Plan:
         training = self.training
         return Plan(
             features=features,
-            parts=Parts.cut(len(features), self.chunk),
+            parts=Parts.cut(len(features), chunk or self.chunk),
             norms=(_norm_plan(self.norm1, training), _norm_plan(self.norm2, training)),
             drop=self.dropout if training else 0.0,
-            key=(self.seed, int(self.steps)),
+            key=(self.seed, int(self.steps), *key),
             threads=self.threads,
             buffers=self._buffers_kept,
         )

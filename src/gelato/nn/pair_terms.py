@@ -8,6 +8,7 @@ ones that are listed: ``|x_u - x_v|`` is the same for x and for 1 - x.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,11 +137,11 @@ class DenseTerms:
     path = "dense"
     lists = None
 
-    def __init__(self, attributes: Array, pairs: Array) -> None:
-        self.nodes = _DenseRows(attributes)
+    def __init__(self, nodes: _DenseRows, pairs: Array) -> None:
+        self.nodes = nodes
         self.pairs = torch.from_numpy(pairs)
         self.fill = 1.0
-        self.block = max(1, _BLOCK_ENTRIES // max(1, attributes.shape[1]))
+        self.block = max(1, _BLOCK_ENTRIES // max(1, nodes.num_columns))
 
     def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
         """Return the tables."""
@@ -219,67 +220,136 @@ class _DenseRows:
         return np.asarray(torch.mm(self.rows(right.dtype).T, right).numpy())
 
 
+class AttributeRows:
+    """Node attributes, prepared once for any number of lists of pairs.
+
+    Parameters
+    ----------
+    attributes : (n, r) CSR or dense
+        Node attributes.
+    directed : bool
+        Whether pairs are ordered.
+    path : {"binary", "values", "dense", "nodes"}, optional
+        How to compute. Default: chosen by the attributes and measured density.
+    ends : (n,) int, optional
+        How often each node will be an end of a pair; default: all alike. 0/1
+        attributes that most ends have are turned round.
+
+    Attributes
+    ----------
+    sparse : CSR float32
+        The attributes, columns turned round where ``flipped`` says so.
+    flipped : (r,) bool
+        Columns replaced by one minus themselves.
+    """
+
+    def __init__(
+        self,
+        attributes: Any,
+        *,
+        directed: bool = False,
+        path: str | None = None,
+        ends: Array | None = None,
+    ) -> None:
+        if path not in (None, "binary", "values", "dense", "nodes"):
+            raise UsageError(
+                f"There is no path {path!r}: binary, values, dense or nodes."
+            )
+        if directed != (path == "nodes") and path is not None:
+            raise UsageError(
+                "The path 'nodes' is for ordered pairs, and only for them."
+            )
+        self.attributes, self.directed = attributes, directed
+        sparse = sp.csr_array(attributes, dtype=np.float32)
+        sparse.sum_duplicates()
+        sparse.eliminate_zeros()
+        sparse.sort_indices()
+        binary = bool(np.all(sparse.data == 1))
+        if path == "binary" and not binary:
+            raise UsageError("The path 'binary' needs attributes that are all 0 or 1.")
+        self.kind = path or ("binary" if binary else "values")
+        self.limit = 1.0 if path else _MOST_FILL[self.kind]
+        self.flipped = np.zeros(sparse.shape[1], dtype=bool)
+        if self.kind == "binary" and not directed:
+            if ends is None:
+                ends = np.ones(sparse.shape[0])
+            self.flipped = sparse.T @ ends > ends.sum() / 2
+            sparse = _flip(sparse, self.flipped)
+        self.sparse = sparse
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Nodes and attributes."""
+        rows, columns = self.sparse.shape
+        return int(rows), int(columns)
+
+    @cached_property
+    def nodes(self) -> SparseRows:
+        """The attributes as lists."""
+        return SparseRows.from_scipy(self.sparse)
+
+    def terms(self, pairs: Array) -> PairTerms:
+        """Return the fastest way for these pairs, or the one asked for."""
+        if self.directed:
+            fill = self.sparse.nnz / max(1, self.sparse.shape[0] * self.sparse.shape[1])
+            wide = fill > _MOST_FILL["values"]
+            return NodeTerms(self._dense if wide else self.nodes)
+        listed = None if self.kind == "dense" else self._listed(pairs)
+        return DenseTerms(self._dense, pairs) if listed is None else listed
+
+    def tables(self, w1: Array, w2: Array, threads: int | None = None) -> Tables:
+        """Return what a layer adds up, by lists whatever the density (undirected)."""
+        empty = SparseRows(
+            np.zeros(1, np.int64), np.empty(0, np.uint16), None, self.shape[1]
+        )
+        return self._of_lists(empty).tables(w1, w2, threads)
+
+    @cached_property
+    def _dense(self) -> _DenseRows:
+        return _DenseRows(self.sparse.toarray())
+
+    @cached_property
+    def _absolute(self) -> SparseRows | None:
+        """Absolute values, where any attribute is negative."""
+        negative = bool(np.any(self.sparse.data < 0))
+        return SparseRows.from_scipy(abs(self.sparse)) if negative else None
+
+    def _of_lists(self, lists: SparseRows) -> BinaryTerms | ValueTerms:
+        if self.kind == "binary":
+            return BinaryTerms(self.nodes, self.flipped, lists)
+        return ValueTerms(self.nodes, self._absolute, lists)
+
+    def _listed(self, pairs: Array) -> BinaryTerms | ValueTerms | None:
+        """Return lists of meeting attributes, or None if they are filled too much."""
+        sparse = self.sparse
+        counts = np.zeros(len(pairs), dtype=np.int64)
+        matrix = (sparse.indptr, sparse.indices, sparse.data, pairs)
+        run_shares(
+            lambda start, stop: count_meetings(*matrix, counts, start, stop), len(pairs)
+        )
+        if counts.sum() > self.limit * len(pairs) * sparse.shape[1]:
+            return None
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        indices = np.empty(indptr[-1], index_type(sparse.shape[1]))
+        values = None
+        if self.kind != "binary":
+            values = np.empty(indptr[-1], np.float32)
+        run_shares(
+            lambda start, stop: fill_meetings(
+                *matrix, indptr, indices, values, start, stop
+            ),
+            len(pairs),
+        )
+        return self._of_lists(SparseRows(indptr, indices, values, sparse.shape[1]))
+
+
 def choose_terms(
     attributes: Any, pairs: Array, directed: bool, path: str | None
 ) -> PairTerms:
     """Return the fastest way for these attributes and pairs, or the one asked for."""
-    if path not in (None, "binary", "values", "dense", "nodes"):
-        raise UsageError(f"There is no path {path!r}: binary, values, dense or nodes.")
-    if directed != (path == "nodes") and path is not None:
-        raise UsageError("The path 'nodes' is for ordered pairs, and only for them.")
-    sparse = sp.csr_array(attributes, dtype=np.float32)
-    sparse.sum_duplicates()
-    sparse.eliminate_zeros()
-    sparse.sort_indices()
-    fill = sparse.nnz / max(1, sparse.shape[0] * sparse.shape[1])
-    if directed:
-        wide = fill > _MOST_FILL["values"]
-        return NodeTerms(_DenseRows(sparse.toarray()) if wide else _lists(sparse))
-    binary = bool(np.all(sparse.data == 1))
-    if path == "binary" and not binary:
-        raise UsageError("The path 'binary' needs attributes that are all 0 or 1.")
-    kind = path or ("binary" if binary else "values")
-    if kind == "dense":
-        return DenseTerms(sparse.toarray(), pairs)
-    limit = 1.0 if path else _MOST_FILL[kind]
-    return _listed(sparse, pairs, kind, limit) or DenseTerms(sparse.toarray(), pairs)
-
-
-def _listed(
-    sparse: sp.csr_array, pairs: Array, kind: str, limit: float
-) -> BinaryTerms | ValueTerms | None:
-    """Return lists of meeting attributes, or None if more than ``limit`` is filled."""
-    flipped = np.zeros(sparse.shape[1], dtype=bool)
-    if kind == "binary":
-        ends = np.bincount(pairs.ravel(), minlength=sparse.shape[0])
-        flipped = sparse.T @ ends > len(pairs)
-        sparse = _flip(sparse, flipped)
-    counts = np.zeros(len(pairs), dtype=np.int64)
-    matrix = (sparse.indptr, sparse.indices, sparse.data, pairs)
-    run_shares(
-        lambda start, stop: count_meetings(*matrix, counts, start, stop), len(pairs)
-    )
-    if counts.sum() > limit * len(pairs) * sparse.shape[1]:
-        return None
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    indices = np.empty(indptr[-1], index_type(sparse.shape[1]))
-    values = np.empty(indptr[-1], np.float32) if kind == "values" else None
-    run_shares(
-        lambda start, stop: fill_meetings(
-            *matrix, indptr, indices, values, start, stop
-        ),
-        len(pairs),
-    )
-    lists = SparseRows(indptr, indices, values, sparse.shape[1])
-    nodes = SparseRows.from_scipy(sparse)
-    if kind == "binary":
-        return BinaryTerms(nodes, flipped, lists)
-    negative = bool(np.any(sparse.data < 0))
-    return ValueTerms(nodes, _lists(abs(sparse)) if negative else None, lists)
-
-
-def _lists(sparse: sp.csr_array) -> SparseRows:
-    return SparseRows.from_scipy(sparse)
+    ends = np.bincount(pairs.ravel(), minlength=attributes.shape[0])
+    rows = AttributeRows(attributes, directed=directed, path=path, ends=ends)
+    return rows.terms(pairs)
 
 
 def _flip(sparse: sp.csr_array, flipped: Array) -> sp.csr_array:
