@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -13,12 +14,16 @@ from typing import Any, ClassVar, Self
 import polars as pl
 
 from gelato.errors import InputError, StoredFileError, UsageError
+from gelato.explain import explain_pair
+from gelato.explanation import Explanation
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.predict import pair_indices, predict_links
+from gelato.predict import Prediction, Validation, make_prediction, pair_indices
 from gelato.ranking import score_pairs
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
 from gelato.storage import Run, save_run
+
+logger = logging.getLogger(__name__)
 
 
 class Model(ABC):
@@ -96,18 +101,32 @@ class Model(ABC):
     ) -> pl.DataFrame:
         """Return a ranked table of links, from all known edges.
 
-        See :func:`gelato.predict.predict_links` for the arguments.
+        See :func:`gelato.predict.make_prediction` for the arguments; notes on the
+        result are logged.
+        """
+        asked = {"top": top, "per_node": per_node, "pairs": pairs, "nodes": nodes}
+        made = self.prediction(**asked, **options)
+        for note in made.notes:
+            logger.info(note)
+        return made.table
+
+    def prediction(self, **options: Any) -> Prediction:
+        """Return the table of :meth:`predict` together with notes for people.
+
+        Where the model was fitted on a split, its validation edges tell the expected
+        precision of every rank.
         """
         graph = self._fitted_graph()
-        return predict_links(
-            self.scorer(graph),
-            graph,
-            top=top,
-            per_node=per_node,
-            pairs=pairs,
-            nodes=nodes,
-            **options,
-        )
+        if self.split_ is not None and len(self.split_.valid):
+            options.setdefault("validation", Validation(self, self.split_))
+        return make_prediction(self.scorer(graph), graph, **options)
+
+    def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
+        """Return why a pair scores what it scores, walk by walk.
+
+        See :func:`gelato.explain.explain_pair`.
+        """
+        return explain_pair(self, self._fitted_graph(), u, v, **options)
 
     def score_pairs(self, pairs: Any) -> FloatArray:
         """Return the scores of pairs of node ids, from all known edges."""
