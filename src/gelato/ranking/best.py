@@ -179,7 +179,7 @@ def _kept(
         given: tuple[Any, ...] = (block.indptr, block.columns, block.scores, *rule)
         kernel = selecting.keep_near
     else:
-        scores = checked_rows(scorer, rows, candidates.num_nodes)
+        scores = checked_rows(scorer, rows, candidates.num_nodes, upper=upper)
         size = int(np.count_nonzero(scores >= bound))
         given = (scores, *rule, upper)
         kernel = selecting.keep_dense

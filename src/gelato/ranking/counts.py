@@ -166,7 +166,8 @@ def _count_dense(
 
     def count(block: IntArray) -> tuple[IntArray, int]:
         bins = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
-        scores = checked_rows(scorer, block, n)
+        upper = not candidates.directed
+        scores = checked_rows(scorer, block, n, upper=upper)
         counting.count_dense(block, scores, *rule, thresholds, table, bins)
         return bins, len(block)
 

@@ -147,7 +147,8 @@ class _RowPass:
     def _all_pairs(self, rows: IntArray, rule: AllPairs) -> int:
         rest = (*candidate_rule(rule), self.thresholds, self.table, self.bins)
         if not has_near_pairs(self.scorer):
-            scores = checked_rows(self.scorer, rows, rule.num_nodes)
+            upper = not rule.directed
+            scores = checked_rows(self.scorer, rows, rule.num_nodes, upper=upper)
             counting.count_dense(rows, scores, *rest)
             return 0
         block = self.scorer.near_rows(rows, upper=not rule.directed)

@@ -81,6 +81,21 @@ class RowScorer(Protocol):
         ...
 
 
+class HalfScorer(Protocol):
+    """A symmetric row scorer that need not compute what is never looked at.
+
+    Both methods must give the same bits as ``score_rows``.
+    """
+
+    def score_rows_above(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``, 0 where column <= row."""
+        ...
+
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        ...
+
+
 class NearScorer(Protocol):
     """A row scorer that lists near pairs and has a closed form for far ones."""
 
@@ -240,9 +255,17 @@ def as_scorer(source: Any, graph: Any) -> RowScorer:
     return MatrixScorer(sp.csr_array(matrix) if sp.issparse(matrix) else matrix)
 
 
-def checked_rows(scorer: RowScorer, rows: IntArray, num_nodes: int) -> FloatArray:
-    """Score rows densely and refuse a wrong shape or a NaN, naming the place."""
-    scores = np.ascontiguousarray(scorer.score_rows(rows), dtype=np.float64)
+def checked_rows(
+    scorer: RowScorer, rows: IntArray, num_nodes: int, *, upper: bool = False
+) -> FloatArray:
+    """Score rows densely and refuse a wrong shape or a NaN, naming the place.
+
+    If ``upper``, only columns above the row will be looked at.
+    """
+    score = scorer.score_rows
+    if upper:
+        score = getattr(scorer, "score_rows_above", score)
+    scores = np.ascontiguousarray(score(rows), dtype=np.float64)
     if scores.shape != (len(rows), num_nodes):
         raise InputError(
             f"score_rows returned shape {scores.shape} for {len(rows)} rows; expected "
@@ -278,8 +301,12 @@ def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArra
     """Score given pairs by the same path that scores whole rows.
 
     Ranking compares these scores with those of row blocks, so they must agree to the
-    last bit; scoring rows and picking entries guarantees it.
+    last bit; scoring rows and picking entries guarantees it, and a
+    :class:`HalfScorer` promises it.
     """
+    if hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores"):
+        own: FloatArray = scorer.pair_scores(pairs)
+        return own
     scores = np.empty(len(pairs))
     order = np.argsort(pairs[:, 0], kind="stable")
     rows, counts = np.unique(pairs[:, 0], return_counts=True)
