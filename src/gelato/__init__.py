@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from gelato.errors import GelatoError
     from gelato.graph import Graph
     from gelato.io import read_graph
-    from gelato.models import load, make, model_names, register
+    from gelato.models import make, model_names, register
     from gelato.models.gelato import Gelato
+    from gelato.models.loading import load
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
     from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
@@ -34,7 +35,7 @@ _PUBLIC = {
     "compare": "gelato.comparison",
     "evaluate": "gelato.ranking",
     "list_datasets": "gelato.datasets",
-    "load": "gelato.models",
+    "load": "gelato.models.loading",
     "load_dataset": "gelato.datasets",
     "make": "gelato.models",
     "model_names": "gelato.models",

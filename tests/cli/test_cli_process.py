@@ -30,8 +30,8 @@ def python(*arguments, **options):
         (["--help"], set()),
         (["version"], set()),
         (["evaluate", "--help"], set()),
-        # pooch knows where the cache folder is; polars comes with stored splits.
-        (["list"], {"pooch", "polars"}),
+        # pooch knows where the cache folder is.
+        (["list"], {"pooch"}),
     ],
 )
 def test_light_commands_import_nothing_heavy(arguments, allowed):

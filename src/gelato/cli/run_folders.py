@@ -37,7 +37,7 @@ def refuse_beside_run(
 
 def load_run_model(folder: Path) -> Any:
     """Return the model of a run folder, ready to score."""
-    from gelato.models import load
+    from gelato.models.loading import load
 
     return load(folder)
 

@@ -1,6 +1,8 @@
-"""Every predictor, behind one interface and one registry."""
+"""Every predictor, behind one interface and one registry.
 
-from gelato.models.loading import load
+Names resolve here without importing a model; ``gelato.load`` is in ``loading``.
+"""
+
 from gelato.models.registry import make, model_names, register, unregister
 
-__all__ = ["load", "make", "model_names", "register", "unregister"]
+__all__ = ["make", "model_names", "register", "unregister"]
