@@ -127,9 +127,9 @@ def hyperboloid_exp(u: Tensor, c: Tensor) -> Tensor:
     """Return the spatial part of the points that tangent vectors lead to."""
     norm, root = norms(u), c.sqrt()
     angle = (norm / root).clamp_max(_MOST_ANGLE)
-    x = root * angle.sinh() / norm * u
-    length = norms(x)
-    return x * (_MOST_NORM / length).clamp_max(1.0)
+    # Capped before it meets the vector, whose squares would overflow otherwise.
+    length = (root * angle.sinh()).clamp_max(_MOST_NORM)
+    return length / norm * u
 
 
 def hyperboloid_log(x: Tensor, c: Tensor) -> Tensor:

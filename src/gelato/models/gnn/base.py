@@ -16,7 +16,7 @@ from gelato.models.base import Model
 from gelato.models.gelato_checks import check_split
 from gelato.models.gnn.checks import check_gnn
 from gelato.models.gnn.module import LinkModule
-from gelato.models.gnn.task import PairSettings, PairTask
+from gelato.models.gnn.task import NetworkSettings, NetworkTask
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import Run, make_folder
@@ -160,7 +160,7 @@ class GNNModel(Model):
         parts = _UNBIASED_BATCHES if self.training == "unbiased" else 1
         return parts, parts
 
-    def _settings(self, split: EdgeSplit) -> PairSettings:
+    def _settings(self, split: EdgeSplit) -> NetworkSettings:
         unbiased = self.training == "unbiased"
         masking = unbiased if self.masking is None else self.masking
         batches, steps = self._batching(len(split.train))
@@ -169,7 +169,7 @@ class GNNModel(Model):
                 "A single batch with masking hides every edge of the graph.",
                 hint="Use batches=10, or masking=False.",
             )
-        return PairSettings(
+        return NetworkSettings(
             training=self.training,
             loss=self.loss,
             masking=masking,
@@ -193,11 +193,11 @@ class GNNModel(Model):
         )
 
     def _task(
-        self, module: LinkModule, split: EdgeSplit, settings: PairSettings
-    ) -> PairTask:
-        return PairTask(module, split, settings)
+        self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
+    ) -> NetworkTask:
+        return NetworkTask(module, split, settings)
 
-    def _notes(self, settings: PairSettings) -> tuple[str, ...]:
+    def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
         if self.features == "attributes":
             return ()
         return (f"features: {self.features}; attributes are not used",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -131,9 +130,9 @@ class BScNetsModule(LinkModule):
         return DifferenceNetScorer(
             states.double().numpy(),
             mix.numpy(),
-            self.pair.bias.double().numpy(),
-            np.ascontiguousarray(self.out.weight[0].double().numpy()),
-            float(self.out.bias),
+            self.pair.bias.detach().double().numpy(),
+            self.out.weight.detach()[0].double().numpy(),
+            float(self.out.bias.detach()),
             SLOPE,
         )
 

@@ -14,7 +14,7 @@ from gelato.models.gnn.base import GNNModel
 from gelato.models.gnn.decoders import ProductScorer
 from gelato.models.gnn.features import symmetric_average
 from gelato.models.gnn.module import LinkModule, glorot
-from gelato.models.gnn.task import PairSettings, PairTask
+from gelato.models.gnn.task import NetworkSettings, NetworkTask
 from gelato.nn.pair_dots import pair_dots, softplus_of_products
 from gelato.nn.sparse_matrix import SparseMatrix
 from gelato.splits import EdgeSplit
@@ -79,7 +79,7 @@ class GAEModule(LinkModule):
         return ProductScorer(mean, mean)
 
 
-class WeightedTask(PairTask):
+class WeightedTask(NetworkTask):
     """All ordered entries of A + I at once, positives weighted up to the negatives."""
 
     def step_loss(self, epoch: int, batch: int) -> Tensor:
@@ -196,11 +196,11 @@ class GAE(GNNModel):
             variational=self.variational,
         )
 
-    def _settings(self, split: EdgeSplit) -> PairSettings:
+    def _settings(self, split: EdgeSplit) -> NetworkSettings:
         return replace(super()._settings(split), redraw=self.negatives != "fixed")
 
     def _task(
-        self, module: LinkModule, split: EdgeSplit, settings: PairSettings
-    ) -> PairTask:
-        kind = WeightedTask if self._is_weighted else PairTask
+        self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
+    ) -> NetworkTask:
+        kind = WeightedTask if self._is_weighted else NetworkTask
         return kind(module, split, settings)

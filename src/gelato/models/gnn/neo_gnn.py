@@ -130,7 +130,7 @@ class NeoGNNModule(LinkModule):
         layers = [_numbers(layer) for layer in self.predictor]
         slopes, shifts = _numbers(self.of_overlap[0])
         outer, last = _numbers(self.of_overlap[2])
-        shares = functional.log_softmax(self.shares.double(), dim=0).numpy()
+        shares = functional.log_softmax(self.shares.detach().double(), dim=0)
         return NeoScorer(
             inputs.reach,
             weights.numpy(),
@@ -143,7 +143,8 @@ class NeoGNNModule(LinkModule):
 
 def _numbers(layer: Any) -> tuple[Any, Any]:
     """Return the weights ``(in, out)`` and the bias of a linear layer."""
-    return np.ascontiguousarray(layer.weight.numpy().T), layer.bias.numpy()
+    weights = layer.weight.detach().numpy()
+    return np.ascontiguousarray(weights.T), layer.bias.detach().numpy()
 
 
 def _scalar(units: int) -> nn.Sequential:

@@ -36,7 +36,7 @@ LAST = "last"
 
 
 @dataclass(frozen=True)
-class PairSettings:
+class NetworkSettings:
     """What a training step of a network does.
 
     Parameters
@@ -73,7 +73,7 @@ class PairSettings:
     seed: int = 0
 
 
-class PairTask:
+class NetworkTask:
     """Losses and validation of a network on a split.
 
     Parameters
@@ -82,12 +82,12 @@ class PairTask:
         What is trained.
     split : EdgeSplit
         Training edges, and validation edges that select the epoch.
-    settings : PairSettings
+    settings : NetworkSettings
         What a step does.
     """
 
     def __init__(
-        self, module: LinkModule, split: EdgeSplit, settings: PairSettings
+        self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> None:
         self.module, self.settings = module, settings
         self.graph = split.train_graph
@@ -148,6 +148,7 @@ class PairTask:
             return missed.mean(dim=0).sum() + alarms.mean(dim=0).sum()
         return (missed.sum() + alarms.sum()) / (len(positive) + len(negative))
 
+    @torch.no_grad()
     def validate(self) -> dict[str, float]:
         """Return the balanced validation and, if it is due, that of all pairs."""
         states = self.module.encode(self.inputs)
@@ -173,7 +174,7 @@ class PairTask:
         return dict(zip(SAMPLED, (auc, ap, (auc + ap) / 2), strict=True))
 
 
-def _make_negatives(num_nodes: int, edges: IntArray, settings: PairSettings) -> Any:
+def _make_negatives(num_nodes: int, edges: IntArray, settings: NetworkSettings) -> Any:
     """Return a function of (epoch, batch, positives): negatives and their groups."""
     if settings.training == "biased":
         pool = NegativePairs(num_nodes, edges)
