@@ -18,6 +18,9 @@ NAMES = gelato.model_names()
 # Trained models learn for a moment only.
 QUICK = {
     "gelato": {"epochs": 2, "batches": 2, "hidden": 8},
+    "mlp": {"epochs": 2, "batches": 2, "hidden": 8},
+    "mlp+ac": {"epochs": 2, "batches": 2, "hidden": 8},
+    "mlp+cos+ac": {"epochs": 2, "batches": 2, "hidden": 8},
     "gae": {"epochs": 2},
     "hgcn": {"epochs": 2},
     "lgcn": {"epochs": 2},

@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from gelato.errors import InputError, StoredFileError
+from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
 from gelato.models.base import Model
 from gelato.nn.enhancement import EnhancedGraph, enhance
 from gelato.nn.neighbours import HeuristicMixture
+from gelato.nn.pair_features import PairFeatures
 from gelato.nn.similarity import (
     BlockSimilarity,
     SimilarityPairs,
@@ -126,7 +127,7 @@ class EnhancedModel(Model):
     def _similar_pairs(self, graph: Graph) -> SimilarityPairs | None:
         """Return the similarity pairs of a graph, by the threshold of training."""
         known = self._fitted_graph()
-        _refuse_other_attributes(known, graph)
+        refuse_other_attributes(known, graph)
         if self.similar_ is None or _equal(known.attributes, graph.attributes):
             return self.similar_
         return similarity_above(
@@ -159,7 +160,21 @@ class EnhancedModel(Model):
         self.notes_ = tuple(run.facts.get("notes", ()))
 
 
-def _refuse_other_attributes(known: Graph, graph: Graph) -> None:
+def learned_weights(
+    module: nn.Module | None, graph: Graph, enhanced: EnhancedGraph
+) -> Tensor:
+    """Return the weights of an enhanced graph, with what a pair model learned."""
+    if not enhanced.needs_model:
+        return enhanced.weights()
+    if module is None:
+        raise UsageError("The pair model has not been trained.", hint="Call fit first.")
+    features = PairFeatures(graph.attributes, enhanced.pairs, directed=graph.directed)
+    with torch.no_grad():
+        trained: Tensor = module(features)
+        return enhanced.weights(trained)
+
+
+def refuse_other_attributes(known: Graph, graph: Graph) -> None:
     """Raise unless two graphs have the same columns of attributes."""
     hint = "Give the same attributes in the same order, or fit again."
     if known.num_attributes != graph.num_attributes:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
-from gelato.models.enhanced import EnhancedModel
+from gelato.models.enhanced import EnhancedModel, learned_weights
 from gelato.models.gelato_checks import check_gelato, check_split
+from gelato.models.trained import TrainedModel, fill_module
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.neighbours import HeuristicMixture
-from gelato.nn.pair_features import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.similarity import BlockSimilarity
-from gelato.splits import EdgeSplit, split_edges
-from gelato.storage import Run, make_folder
+from gelato.splits import EdgeSplit
+from gelato.storage import Run
 from gelato.training.dense_task import DenseTask, refuse_dense
 from gelato.training.enhanced_scorers import HeuristicName
 from gelato.training.gelato_task import (
@@ -30,7 +29,7 @@ from gelato.training.gelato_task import (
     TrainingSet,
     refuse_few_negatives,
 )
-from gelato.training.loop import EpochReport, Training, TrainSettings, train
+from gelato.training.loop import EpochReport
 
 if TYPE_CHECKING:
     from gelato.nn.dense import Masking
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Gelato(EnhancedModel):
+class Gelato(TrainedModel, EnhancedModel):
     """Graph enhancement for link prediction with autocovariance (the paper's model).
 
     An MLP on the attributes of two nodes weighs each edge; attribute-similar pairs
@@ -165,7 +164,7 @@ class Gelato(EnhancedModel):
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
         """
         self.check_parameters()
-        self.training_: Training | None = None
+        self.training_ = None
         self.module_: nn.Module | None = None
         self.mixture_ = None
         if not self._learns(data.graph if isinstance(data, EdgeSplit) else data):
@@ -176,19 +175,16 @@ class Gelato(EnhancedModel):
         split = data if isinstance(data, EdgeSplit) else self._held_out(data)
         super().fit(split)
         self._check_data(split)
-        store = None if folder is None else make_folder(folder)
         task = self._task(split, self._find_similar(split.train_graph))
         self._tell_path(task)
-        self.training_ = train(
+        self._train(
             task,
-            self._train_settings(),
-            folder=store,
+            split,
+            folder=folder,
             resume=resume,
-            identity=self._identity(split),
             on_epoch=on_epoch,
             on_step=on_step,
         )
-        task.module.eval()
         self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
         return self
 
@@ -198,16 +194,7 @@ class Gelato(EnhancedModel):
 
     def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
         """Return the weight of every pair of an enhanced graph."""
-        if not enhanced.needs_model:
-            return enhanced.weights()
-        if self.module_ is None:
-            raise UsageError("Gelato has not been trained.", hint="Call fit first.")
-        features = PairFeatures(
-            graph.attributes, enhanced.pairs, directed=graph.directed
-        )
-        with torch.no_grad():
-            trained: Tensor = self.module_(features)
-            return enhanced.weights(trained)
+        return learned_weights(self.module_, graph, enhanced)
 
     def _learns(self, graph: Graph) -> bool:
         """Tell whether anything is learned from a graph."""
@@ -249,16 +236,6 @@ class Gelato(EnhancedModel):
             threads=self.threads,
         )
 
-    def _train_settings(self) -> TrainSettings:
-        return TrainSettings(
-            epochs=self.epochs,
-            lr=self.lr,
-            metric=self.metric,
-            validate_every=self.validate_every,
-            patience=self.patience,
-            seed=int(self.seed),
-        )
-
     def _pair_model(self, graph: Graph) -> nn.Module:
         if self.pair_model is not None:
             with torch.random.fork_rng(devices=[]):
@@ -273,9 +250,6 @@ class Gelato(EnhancedModel):
             threads=self.threads,
         )
 
-    def _held_out(self, graph: Graph) -> EdgeSplit:
-        return split_edges(graph, valid=self.valid, test=0.0, seed=self.seed)
-
     def _check_data(self, split: EdgeSplit) -> None:
         """Raise, before any work, if a split cannot be trained on."""
         graph = split.train_graph
@@ -286,59 +260,20 @@ class Gelato(EnhancedModel):
         check_split(split, self.batches)
         refuse_few_negatives(graph)
 
-    def _identity(self, split: EdgeSplit) -> dict[str, Any]:
-        """Return what must be equal for a training to be resumed."""
-        given = {k: v for k, v in self.get_params().items() if k != "threads"}
-        named = {
-            k: getattr(v, "__qualname__", type(v).__name__) if callable(v) else v
-            for k, v in given.items()
-        }
-        return {"split": split.fingerprint, **named}
-
     def _store(self, run: Run) -> None:
         super()._store(run)
         for name, module in (("model", self.module_), ("mixture", self.mixture_)):
             if module is not None:
                 state = module.state_dict()
                 run.tensors |= {f"{name}.{key}": value for key, value in state.items()}
-        if self.training_ is not None:
-            run.history = self.training_.history
-            run.facts |= {
-                "best_epoch": self.training_.best_epoch,
-                "best_value": self.training_.best_value,
-                "skipped_steps": self.training_.skipped,
-            }
+        self._store_training(run)
 
     def _restore(self, run: Run) -> None:
-        self.training_ = None
-        if run.history:
-            self.training_ = Training(
-                run.history,
-                run.facts.get("best_epoch", 0),
-                run.facts.get("best_value", 0.0),
-                run.facts.get("skipped_steps", 0),
-            )
+        self._restore_training(run)
         self.module_, self.mixture_ = None, None
         super()._restore(run)
         if self.enhanced(run.graph).needs_model:
-            self.module_ = _filled(self._pair_model(run.graph), run, "model.")
+            self.module_ = fill_module(self._pair_model(run.graph), run, "model.")
         if self.heuristic == "mixture":
             self.mixture_ = HeuristicMixture()
-            _filled(self.mixture_, run, "mixture.")
-
-
-def _filled(module: nn.Module, run: Run, prefix: str) -> nn.Module:
-    """Give a module its stored weights."""
-    stored = {
-        name.removeprefix(prefix): value
-        for name, value in run.tensors.items()
-        if name.startswith(prefix)
-    }
-    try:
-        module.load_state_dict(stored)
-    except RuntimeError as error:
-        raise StoredFileError(
-            f"The stored weights do not fit the model: {error}",
-            hint="The files of the folder do not belong together.",
-        ) from error
-    return module.eval()
+            fill_module(self.mixture_, run, "mixture.")

@@ -1,4 +1,4 @@
-"""The ranges of Gelato's parameters, checked before any work is done."""
+"""The ranges of the parameters of trained models, checked before any work is done."""
 
 from __future__ import annotations
 
@@ -38,24 +38,66 @@ _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "lr": (lambda x: x > 0, "above 0"),
     "valid": (lambda x: 0 < x < 1, "above 0 and below 1"),
 }
+# Parameters that are names, and the names.
+_NAMES: dict[str, Iterable[str]] = {
+    "loss": LOSSES,
+    "training": SAMPLERS,
+    "heuristic": HEURISTICS,
+    "masking": ("both", "one-sided"),
+    "self_loops": ("isolated", "all"),
+}
 
 
 def check_gelato(parameters: dict[str, Any]) -> None:
     """Raise unless every parameter of Gelato is in its range."""
-    for name, least in _WHOLE.items():
-        value = parameters[name]
-        if value is None and name in _OPTIONAL:
+    check_ranges(parameters)
+    if not callable(parameters["similarity"]):
+        _known("similarity", parameters["similarity"], ("cosine",))
+    if parameters["heuristic"] == "mixture" and parameters["t"] != 3:
+        raise UsageError(
+            f"The mixture of heuristics walks 3 steps, and t is {parameters['t']}.",
+            hint='Leave t at 3, or use heuristic="ac".',
+        )
+
+
+def check_ranges(
+    parameters: dict[str, Any], *, optional: tuple[str, ...] = _OPTIONAL
+) -> None:
+    """Raise unless every parameter that trained models share is in its range.
+
+    Parameters
+    ----------
+    parameters : dict
+        Those that a model has; unknown ones are left to the model.
+    optional : tuple of str
+        Which may be ``None``.
+    """
+    for name, value in parameters.items():
+        if value is None and name in optional:
             continue
-        if not _is(value, int | np.integer) or value < least:
-            raise UsageError(
-                f"{name} is {value!r}, but must be a whole number of at least {least}."
-            )
-    for name, (allows, expected) in _NUMBERS.items():
-        value = parameters[name]
-        number = _is(value, int | float | np.number) and math.isfinite(value)
-        if not number or not allows(value):
-            raise UsageError(f"{name} is {value!r}, but must be a number {expected}.")
-    _check_names(parameters)
+        if name in _WHOLE:
+            _check_whole(name, value)
+        elif name in _NUMBERS:
+            _check_number(name, value)
+        elif name in _NAMES:
+            _known(name, value, _NAMES[name])
+        elif name == "metric":
+            validation_metric(value)
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if not _is(value, int | np.integer) or value < _WHOLE[name]:
+        raise UsageError(
+            f"{name} is {value!r}, but must be a whole number of at least "
+            f"{_WHOLE[name]}."
+        )
+
+
+def _check_number(name: str, value: Any) -> None:
+    allows, expected = _NUMBERS[name]
+    number = _is(value, int | float | np.number) and math.isfinite(value)
+    if not number or not allows(value):
+        raise UsageError(f"{name} is {value!r}, but must be a number {expected}.")
 
 
 def check_split(split: EdgeSplit, batches: int) -> None:
@@ -70,29 +112,13 @@ def check_split(split: EdgeSplit, batches: int) -> None:
         raise InputError(
             "The validation part of the split is empty, so no epoch can be chosen.",
             hint="Hold out some edges: split_edges(graph, valid=0.05); a small graph "
-            "fitted as it is needs a larger share, Gelato(valid=0.2).",
+            "fitted as it is needs a larger share, valid=0.2.",
         )
 
 
 def _is(value: Any, kinds: Any) -> bool:
     """Tell whether a value is of some kind; True and False are not numbers."""
     return isinstance(value, kinds) and not isinstance(value, bool)
-
-
-def _check_names(parameters: dict[str, Any]) -> None:
-    _known("loss", parameters["loss"], LOSSES)
-    _known("training", parameters["training"], SAMPLERS)
-    _known("heuristic", parameters["heuristic"], HEURISTICS)
-    _known("masking", parameters["masking"], ("both", "one-sided"))
-    _known("self_loops", parameters["self_loops"], ("isolated", "all"))
-    if not callable(parameters["similarity"]):
-        _known("similarity", parameters["similarity"], ("cosine",))
-    validation_metric(parameters["metric"])
-    if parameters["heuristic"] == "mixture" and parameters["t"] != 3:
-        raise UsageError(
-            f"The mixture of heuristics walks 3 steps, and t is {parameters['t']}.",
-            hint='Leave t at 3, or use heuristic="ac".',
-        )
 
 
 def _known(parameter: str, value: Any, names: Iterable[str]) -> None:

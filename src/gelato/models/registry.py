@@ -79,6 +79,27 @@ _REGISTRY: dict[str, Entry] = {
             "autocovariance on edges and attribute-similar pairs",
         ),
         _builtin(
+            "mlp",
+            "trained",
+            "mlp",
+            "MLP",
+            "pair MLP on attributes alone, trained for link prediction",
+        ),
+        _builtin(
+            "mlp+ac",
+            "trained",
+            "two_stage",
+            "MLPAutocovariance",
+            "autocovariance on edges weighed by a separately trained MLP",
+        ),
+        _builtin(
+            "mlp+cos+ac",
+            "trained",
+            "two_stage",
+            "MLPCosineAutocovariance",
+            "autocovariance on edges and similar pairs, weighed by an MLP and cosine",
+        ),
+        _builtin(
             "gelato",
             "trained",
             "gelato",

@@ -79,12 +79,25 @@ class CrossEntropyLoss(nn.Module):
 
     The score z becomes the probability sigmoid(weight z + bias), weight 1 and bias 0
     at the start; the loss is the mean binary cross entropy over the P + K pairs.
+
+    Parameters
+    ----------
+    learned : bool
+        Whether the unit is learned; if not, the probability is sigmoid(z), for
+        scores that are logits already.
     """
 
-    def __init__(self) -> None:
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, *, learned: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(()))
-        self.bias = nn.Parameter(torch.zeros(()))
+        start = {"weight": torch.ones(()), "bias": torch.zeros(())}
+        for name, value in start.items():
+            if learned:
+                self.register_parameter(name, nn.Parameter(value))
+            else:
+                self.register_buffer(name, value, persistent=False)
 
     def forward(self, positives: Tensor, negatives: Tensor, groups: Groups) -> Tensor:
         """Return the loss of a batch; the groups play no part."""

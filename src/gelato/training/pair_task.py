@@ -1,0 +1,118 @@
+"""The pair MLP by itself as a training task: no walks, every pair scored alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gelato.graph import Graph, IntArray, pair_keys
+from gelato.nn.losses import CrossEntropyLoss, make_loss
+from gelato.nn.pair_features import PairFeatures
+from gelato.nn.pair_mlp import PairMLP
+from gelato.nn.pair_scorer import PairMLPScorer
+from gelato.nn.pair_terms import AttributeRows
+from gelato.ranking import all_pairs, rank_counts
+from gelato.training.batches import PositiveBatches
+from gelato.training.clock import Clock
+from gelato.training.gelato_task import refuse_few_negatives
+from gelato.training.listed_negatives import ListedTraining, listed_negatives
+from gelato.training.validation import REPORTED, validation_values
+
+
+class PairMLPTask:
+    """Losses and validation of a pair MLP that predicts links directly.
+
+    Parameters
+    ----------
+    graph : Graph
+        The training graph, undirected, with attributes.
+    validation : (k, 2) int64
+        Held-out edges that select the epoch.
+    mlp : PairMLP
+        What is trained.
+    batches : int
+        Steps per epoch.
+    loss : str
+        A name of :data:`gelato.nn.losses.LOSSES`; cross entropy reads the MLP's own
+        probability, without a further unit.
+    training : {"unbiased", "biased"}
+        Which negatives a step sees.
+    metric : str
+        Validation reports this value besides the usual ones.
+    seed : int
+        Decides batches and negatives.
+    threads : int, optional
+        Threads of the kernels; results do not depend on it.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        validation: IntArray,
+        mlp: PairMLP,
+        *,
+        batches: int = 10,
+        loss: str = "cross-entropy",
+        training: ListedTraining = "biased",
+        metric: str = "prec@100%",
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> None:
+        refuse_few_negatives(graph)
+        self.module, self.batches, self.clock = mlp, batches, Clock()
+        self.metrics = tuple(dict.fromkeys([*REPORTED, metric]))
+        self.graph, self.validation, self.threads = graph, validation, threads
+        self.positives = PositiveBatches(graph.num_edges, batches=batches, seed=seed)
+        self.draw = listed_negatives(
+            training,
+            graph.num_nodes,
+            graph.edges,
+            batches=batches,
+            seed=seed,
+            threads=threads,
+        )
+        given = CrossEntropyLoss(learned=False)
+        self.compare = given if loss == "cross-entropy" else make_loss(loss)
+        self.attributes = AttributeRows(graph.attributes)
+        self.candidates = all_pairs(graph, graph.edges)
+
+    def loss(self, epoch: int, batch: int) -> Tensor:
+        """Return the loss of one step."""
+        positives = self.graph.edges[self.positives.batch(epoch, batch)]
+        with self.clock("negatives"):
+            negatives, groups = self.draw(epoch, batch, len(positives))
+        with self.clock("features"):
+            pairs = np.concatenate([positives, negatives])
+            parts = mixed_chunks(pair_keys(pairs, self.graph.num_nodes), self.module)
+            blocks = [PairFeatures(self.attributes, pairs[part]) for part in parts]
+        with self.clock("mlp"):
+            said = self.module.logits(blocks)
+            place = torch.empty(len(pairs), dtype=torch.int64)
+            place[torch.from_numpy(np.concatenate(parts))] = torch.arange(len(pairs))
+            z = said[place]
+            count = len(positives)
+            loss: Tensor = self.compare(z[:count], z[count:], groups)
+        return loss
+
+    def validate(self) -> dict[str, float]:
+        """Rank the validation edges among all pairs that are not training edges."""
+        counts = rank_counts(
+            PairMLPScorer(self.module, self.graph.attributes),
+            self.validation,
+            self.candidates,
+            threads=self.threads,
+        )
+        return validation_values(counts, self.metrics)
+
+
+def mixed_chunks(keys: IntArray, mlp: PairMLP) -> list[IntArray]:
+    """Cut a batch into chunks of batch normalisation that are alike.
+
+    Sorted pairs are dealt out in turn, so that every chunk has its share of every
+    node, of positives and of negatives: neighbours in the order would share a node,
+    whose part in the score the normalisation would then take away.
+    """
+    order = np.argsort(keys, kind="stable")
+    count = min(-(-len(keys) // mlp.chunk), max(1, len(keys) // 2))
+    return [order[start::count] for start in range(count)]
