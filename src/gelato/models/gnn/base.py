@@ -5,28 +5,29 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from gelato.errors import StoredFileError, UsageError
+from gelato.errors import UsageError
 from gelato.graph import Graph
-from gelato.models.base import Model
 from gelato.models.gelato_checks import check_split
 from gelato.models.gnn.checks import check_gnn
 from gelato.models.gnn.module import LinkModule
 from gelato.models.gnn.task import NetworkSettings, NetworkTask
+from gelato.models.trained import TrainedModel, fill_module
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit, split_edges
-from gelato.storage import Run, make_folder
+from gelato.splits import EdgeSplit
+from gelato.storage import Run
 from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.loop import EpochReport, Training, TrainSettings, train
+from gelato.training.loop import EpochReport, TrainSettings
 
 _UNBIASED_BATCHES = 10
 
 
-class GNNModel(Model):
+class GNNModel(TrainedModel):
     """A network whose node states score pairs; see its subclasses.
 
     Parameters that all share:
@@ -63,17 +64,9 @@ class GNNModel(Model):
     loss: str
     masking: bool | None
     batches: int | None
-    lr: float
     weight_decay: float
-    epochs: int
-    metric: str
-    validate_every: int
     validate_exact_every: int | None
-    patience: int | None
-    valid: float
-    seed: int
     module_: LinkModule
-    training_: Training | None
     notes_: tuple[str, ...] = ()
 
     @abstractmethod
@@ -119,18 +112,16 @@ class GNNModel(Model):
         refuse_few_negatives(split.train_graph)
         super().fit(split)
         self.notes_ = self._notes(settings)
-        store = None if folder is None else make_folder(folder)
         module = self._made(split.train_graph)
-        self.training_ = train(
+        self._train(
             self._task(module, split, settings),
-            self._train_settings(),
-            folder=store,
+            split,
+            folder=folder,
             resume=resume,
-            identity={"split": split.fingerprint, **self.get_params()},
             on_epoch=on_epoch,
             on_step=on_step,
         )
-        self.module_ = module.eval()
+        self.module_ = module
         return self
 
     def scorer(self, graph: Graph) -> RowScorer:
@@ -182,15 +173,7 @@ class GNNModel(Model):
         )
 
     def _train_settings(self) -> TrainSettings:
-        return TrainSettings(
-            epochs=self.epochs,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            metric=self.metric,
-            validate_every=self.validate_every,
-            patience=self.patience,
-            seed=self.seed,
-        )
+        return replace(super()._train_settings(), weight_decay=self.weight_decay)
 
     def _task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
@@ -209,34 +192,11 @@ class GNNModel(Model):
             torch.manual_seed(self.seed)
             return self._build(graph, stored)
 
-    def _held_out(self, graph: Graph) -> EdgeSplit:
-        return split_edges(graph, valid=self.valid, test=0.0, seed=self.seed)
-
     def _store(self, run: Run) -> None:
         run.tensors |= self.module_.state_dict()
-        if self.training_ is not None:
-            run.history = self.training_.history
-            run.facts |= {
-                "best_epoch": self.training_.best_epoch,
-                "best_value": self.training_.best_value,
-                "skipped_steps": self.training_.skipped,
-            }
+        self._store_training(run)
 
     def _restore(self, run: Run) -> None:
-        self.training_ = None
-        if run.history:
-            self.training_ = Training(
-                run.history,
-                run.facts.get("best_epoch", 0),
-                run.facts.get("best_value", 0.0),
-                run.facts.get("skipped_steps", 0),
-            )
-        module = self._made(run.graph, run.tensors)
-        try:
-            module.load_state_dict(run.tensors)
-        except RuntimeError as error:
-            raise StoredFileError(
-                f"The stored weights do not fit the model: {error}",
-                hint="The files of the folder do not belong together.",
-            ) from error
-        self.module_ = module.eval()
+        self._restore_training(run)
+        self.module_ = self._made(run.graph, run.tensors)
+        fill_module(self.module_, run, "")
