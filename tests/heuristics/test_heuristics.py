@@ -14,6 +14,8 @@ from gelato import heuristics
 from gelato.errors import InputError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.io import to_networkx
+from gelato.ranking import rank_counts
+from gelato.ranking.candidates import all_pairs
 from strategies import graphs
 
 
@@ -153,3 +155,23 @@ def test_bad_parameters_are_refused():
         heuristics.autocovariance(graph, self_loops="some")
     with pytest.raises(InputError, match="attributes"):
         heuristics.cosine(graph)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_far_scores_of_real_weights_are_symmetric_to_the_bit(seed):
+    """Row and column sums of real weights once differed in their last bits."""
+    random = np.random.default_rng(seed)
+    n = 200
+    edges = np.argwhere(np.triu(random.random((n, n)) < 0.03, 1))
+    graph = Graph.from_indices(n, edges, weights=random.random(len(edges)) + 0.01)
+    others = np.argwhere(np.triu(random.random((n, n)) < 0.01, 1))
+    unknown = others[all_pairs(graph, graph.edges).contains(others)]
+    for scorer in (
+        heuristics.autocovariance(graph, t=1),
+        heuristics.autocovariance(graph, t=2, self_loops="all"),
+        heuristics.preferential_attachment(graph),
+    ):
+        np.testing.assert_array_equal(scorer.far.left, scorer.far.right)
+        counts = rank_counts(scorer, unknown, all_pairs(graph, graph.edges))
+        assert counts.tied.min() >= 0
+        assert counts.above.min() >= 0

@@ -47,8 +47,7 @@ def resource_allocation(graph: Graph) -> WalkScorer:
 
 def preferential_attachment(graph: Graph) -> WalkScorer:
     """Score a pair by the product of its degrees (out- and in-degree if directed)."""
-    incoming = np.asarray(graph.adjacency.sum(axis=0), dtype=np.float64).ravel()
-    far = ClosedForm(1.0, graph.degrees, incoming)
+    far = ClosedForm(1.0, graph.degrees, _column_sums(graph.adjacency))
     return WalkScorer(graph.adjacency, np.ones(graph.num_nodes), 0, 1.0, far)
 
 
@@ -83,11 +82,10 @@ def autocovariance_of(
         raise UsageError(f"The walk length t is {t}, but must be 0 or more.")
     adjacency = with_self_loops(adjacency, self_loops)
     outgoing = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
-    incoming = np.asarray(adjacency.sum(axis=0), dtype=np.float64).ravel()
     volume = float(outgoing.sum())
     if volume == 0:
         raise InputError("The graph has no nodes, so there is nothing to score.")
-    far = ClosedForm(-1.0 / volume**2, outgoing, incoming)
+    far = ClosedForm(-1.0 / volume**2, outgoing, _column_sums(adjacency))
     return WalkScorer(adjacency, _inverse(outgoing), int(t), 1.0 / volume, far)
 
 
@@ -111,6 +109,18 @@ def with_self_loops(adjacency: sp.csr_array, self_loops: SelfLoops) -> sp.csr_ar
 def _two_steps(graph: Graph, factor: FloatArray) -> WalkScorer:
     far = ClosedForm.zero(graph.num_nodes)
     return WalkScorer(graph.adjacency, factor, 2, 1.0, far)
+
+
+def _column_sums(adjacency: sp.csr_array) -> FloatArray:
+    """Return column sums, added up in the order in which row sums are.
+
+    Sums of a symmetric matrix by rows and by columns must agree to the last bit:
+    counting far pairs relies on their scores being the same in both orders.
+    """
+    transposed = sp.csr_array(adjacency.T)
+    transposed.sort_indices()
+    sums: FloatArray = np.asarray(transposed.sum(axis=1), dtype=np.float64).ravel()
+    return sums
 
 
 def _inverse(values: FloatArray) -> FloatArray:
