@@ -105,12 +105,15 @@ def test_rows_and_pairs_have_the_same_bits_in_any_block(random):
     x = random.normal(size=(n, 5))
     columns = np.ascontiguousarray(x.T)
     everything = np.empty((n, n))
-    kernels.row_products(np.arange(n), x, columns, everything)
+    kernels.row_products(np.arange(n), x, columns, False, everything)
     np.testing.assert_allclose(everything, x @ x.T)
     np.testing.assert_array_equal(everything, everything.T)
     one = np.empty((1, n))
-    kernels.row_products(np.array([1100]), x, columns, one)
+    kernels.row_products(np.array([1100]), x, columns, False, one)
     np.testing.assert_array_equal(one[0], everything[1100])
+    kernels.row_products(np.array([40]), x, columns, True, one)
+    np.testing.assert_array_equal(one[0, 41:], everything[40, 41:])
+    assert not one[0, :41].any()
     listed = np.empty(n)
     kernels.pair_dots(x, x, np.full(n, 1100), np.arange(n), listed)
     np.testing.assert_array_equal(listed, everything[1100])
@@ -121,12 +124,18 @@ def test_difference_net_rows(random):
     y, mix = random.normal(size=(n, 5)), random.normal(size=(5, 7))
     bias, weights = random.normal(size=7), random.normal(size=7)
     out = np.empty((n, n))
-    kernels.difference_net_rows(np.arange(n), y, mix, bias, weights, slope, out)
+    net = (y, mix, bias, weights, slope)
+    kernels.difference_net_rows(np.arange(n), *net, False, out)
     squares = (y[:, None] - y[None]) ** 2
     hidden = squares @ mix + bias
     expected = np.maximum(hidden, slope * hidden) @ weights
     np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(out, out.T)
+    half, listed = np.empty((n, n)), np.empty(n)
+    kernels.difference_net_rows(np.arange(n), *net, True, half)
+    np.testing.assert_array_equal(half, np.triu(out, 1))
+    kernels.difference_net_pairs(np.full(n, 7), np.arange(n), *net, listed)
+    np.testing.assert_array_equal(listed, out[7])
 
 
 def test_sparse_matrix_both_ways(random):

@@ -36,14 +36,17 @@ def pair_dots_backward(left, right, u, v, gradient, by_left, by_right):  # type:
 
 
 @numba.njit(cache=True, nogil=True)
-def row_products(rows, left, right, out):  # type: ignore[no-untyped-def]
-    """Write ``left[rows] @ right``; ``right`` is (width, n)."""
+def row_products(rows, left, right, above, out):  # type: ignore[no-untyped-def]
+    """Write ``left[rows] @ right``; ``right`` is (width, n).
+
+    If ``above``, columns up to the row's own are 0 and cost nothing.
+    """
     n = right.shape[1]
+    out[:] = 0.0
     for i in range(rows.shape[0]):
-        for start in range(0, n, _TILE):
+        for start in range(rows[i] + 1 if above else 0, n, _TILE):
             stop = min(start + _TILE, n)
             total = out[i, start:stop]
-            total[:] = 0.0
             for k in range(right.shape[0]):
                 factor, line = left[rows[i], k], right[k, start:stop]
                 for v in range(total.shape[0]):
@@ -72,17 +75,19 @@ def mix_edges_backward(u, v, states, gradient, by_weight):  # type: ignore[no-un
 
 
 @numba.njit(cache=True, nogil=True)
-def difference_net_rows(rows, states, mix, bias, weights, slope, out):  # type: ignore[no-untyped-def]
+def difference_net_rows(rows, states, mix, bias, weights, slope, above, out):  # type: ignore[no-untyped-def]
     """Write a one-layer net of squared differences for whole rows.
 
     ``out[i, v] = sum_k weights[k] leaky(bias[k] + sum_d mix[d, k] (y_ud - y_vd)^2)``
-    with ``leaky(x) = max(x, slope x)``; ``mix`` is (dimensions, units).
+    with ``leaky(x) = max(x, slope x)``; ``mix`` is (dimensions, units). If ``above``,
+    columns up to the row's own are 0 and cost nothing.
     """
-    n, width, units = states.shape[0], states.shape[1], bias.shape[0]
+    n, width = states.shape
     gaps = np.zeros((width, _FEW))
     unit = np.empty(_FEW)
+    out[:] = 0.0
     for i in range(rows.shape[0]):
-        for start in range(0, n, _FEW):
+        for start in range(rows[i] + 1 if above else 0, n, _FEW):
             count = min(_FEW, n - start)
             for d in range(width):
                 own = states[rows[i], d]
@@ -90,8 +95,7 @@ def difference_net_rows(rows, states, mix, bias, weights, slope, out):  # type: 
                     gap = own - states[start + j, d]
                     gaps[d, j] = gap * gap
             total = out[i, start : start + count]
-            total[:] = 0.0
-            for k in range(units):
+            for k in range(bias.shape[0]):
                 unit[:] = bias[k]
                 for d in range(width):
                     factor = mix[d, k]
@@ -99,3 +103,17 @@ def difference_net_rows(rows, states, mix, bias, weights, slope, out):  # type: 
                         unit[j] += gaps[d, j] * factor
                 for j in range(count):
                     total[j] += weights[k] * max(unit[j], slope * unit[j])
+
+
+@numba.njit(cache=True, nogil=True)
+def difference_net_pairs(u, v, states, mix, bias, weights, slope, out):  # type: ignore[no-untyped-def]
+    """Write the same net for listed pairs, with the same bits."""
+    for p in range(u.shape[0]):
+        total = 0.0
+        for k in range(bias.shape[0]):
+            unit = bias[k]
+            for d in range(states.shape[1]):
+                gap = states[u[p], d] - states[v[p], d]
+                unit += gap * gap * mix[d, k]
+            total += weights[k] * max(unit, slope * unit)
+        out[p] = total

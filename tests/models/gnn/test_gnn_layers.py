@@ -184,12 +184,21 @@ def test_scores_are_symmetric_to_the_last_bit(name, graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pair_has_the_same_bits_in_every_block(name, graph):
+@pytest.mark.parametrize("n", [24, 300])
+def test_a_pair_has_the_same_bits_in_every_block_list_and_half(name, n):
+    """300 nodes need several tiles of columns."""
+    graph = community_graph(n)
     module = network(name, graph)
-    whole = ranked(module, graph)
+    whole = ranked(module, graph).numpy()
     with torch.no_grad():
         scorer = module.scorer(module.encode(module.prepare(graph)))
-    np.testing.assert_array_equal(scorer.score_rows(np.array([17, 4])), whole[[17, 4]])
+    rows = np.array([17, 4, n - 1])
+    np.testing.assert_array_equal(scorer.score_rows(rows), whole[rows])
+    half = np.where(np.arange(n)[None, :] > rows[:, None], whole[rows], 0.0)
+    np.testing.assert_array_equal(scorer.score_rows_above(rows), half)
+    pairs = np.random.default_rng(0).integers(0, n, (200, 2))
+    listed = scorer.pair_scores(pairs)
+    np.testing.assert_array_equal(listed, whole[pairs[:, 0], pairs[:, 1]])
 
 
 def test_neo_gnn_has_the_published_number_of_parameters_on_photo():

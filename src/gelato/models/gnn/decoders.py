@@ -1,13 +1,16 @@
 """Scores of whole rows from node states, one scorer per kind of decoder.
 
 Everything is computed in double precision by loops that add in a fixed order, so
-that a pair has the same score in every block and with its ends exchanged.
+that a pair has the same score in every block and with its ends exchanged. All are
+half scorers: see :class:`gelato.ranking.scorers.HalfScorer`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +19,24 @@ from gelato.graph import FloatArray, IntArray
 from gelato.kernels import pair_products
 
 
+class RowsOrHalf(ABC):
+    """Whole rows, or only what lies above the diagonal, by one method."""
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        return self._rows(np.asarray(rows, dtype=np.int64), above=False)
+
+    def score_rows_above(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``, 0 where column <= row."""
+        return self._rows(np.asarray(rows, dtype=np.int64), above=True)
+
+    @abstractmethod
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
+        """Return scores of rows; what is not above may be left at 0 if ``above``."""
+
+
 @dataclass(frozen=True, eq=False)
-class ProductScorer:
+class ProductScorer(RowsOrHalf):
     """``left[u] . right[v]``, which must be symmetric.
 
     Parameters
@@ -39,16 +58,20 @@ class ProductScorer:
     def _columns(self) -> FloatArray:
         return np.ascontiguousarray(self.right.T)
 
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of shape ``(len(rows), n)``."""
-        rows = np.asarray(rows, dtype=np.int64)
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        scores = np.empty(len(pairs))
+        pair_products.pair_dots(self.left, self.right, pairs[:, 0], pairs[:, 1], scores)
+        return scores
+
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
         scores = np.empty((len(rows), self.num_nodes))
-        pair_products.row_products(rows, self.left, self._columns, scores)
+        pair_products.row_products(rows, self.left, self._columns, above, scores)
         return scores
 
 
 @dataclass(frozen=True, eq=False)
-class BallScorer:
+class BallScorer(RowsOrHalf):
     """Minus ``|u - v|^2 / ((1 - c|u|^2)(1 - c|v|^2))``: decreasing in distance.
 
     Parameters
@@ -79,21 +102,32 @@ class BallScorer:
         """Number of nodes."""
         return len(self.states)
 
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of shape ``(len(rows), n)``."""
-        scores = self._products.score_rows(rows)
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        u, v = pairs.T
+        return self._gaps(self._products.pair_scores(pairs), u, v)
+
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
+        products = self._products._rows(rows, above=above)
+        nodes = np.arange(self.num_nodes)
+        gaps = self._gaps(products, rows[:, None], nodes[None, :])
+        if above:
+            gaps[nodes[None, :] <= rows[:, None]] = 0.0
+        return gaps
+
+    def _gaps(self, products: FloatArray, u: IntArray, v: IntArray) -> FloatArray:
+        """Turn products into minus gaps, in place."""
         squares = self._squares
         room = 1.0 - self.curvature * squares
-        scores *= -2.0
-        scores += squares[rows, None] + squares[None, :]
-        np.maximum(scores, 0.0, out=scores)
-        scores /= room[rows, None] * room[None, :]
-        np.negative(scores, out=scores)
-        return scores
+        products *= -2.0
+        products += squares[u] + squares[v]
+        np.maximum(products, 0.0, out=products)
+        products /= room[u] * room[v]
+        return np.negative(products, out=products)
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceNetScorer:
+class DifferenceNetScorer(RowsOrHalf):
     """Minus the size of a one-layer net of squared differences.
 
     Parameters
@@ -122,15 +156,28 @@ class DifferenceNetScorer:
         """Number of nodes."""
         return len(self.states)
 
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of shape ``(len(rows), n)``."""
-        rows = np.asarray(rows, dtype=np.int64)
+    @property
+    def _net(self) -> tuple[Any, ...]:
+        return self.states, self.mix, self.bias, self.weights, self.slope
+
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        scores = np.empty(len(pairs))
+        ends = (pairs[:, 0], pairs[:, 1])
+        pair_products.difference_net_pairs(*ends, *self._net, scores)
+        return self._sizes(scores)
+
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
         scores = np.empty((len(rows), self.num_nodes))
-        pair_products.difference_net_rows(
-            rows, self.states, self.mix, self.bias, self.weights, self.slope, scores
-        )
-        size: FloatArray = -np.abs(scores + self.last)
-        return size
+        pair_products.difference_net_rows(rows, *self._net, above, scores)
+        scores = self._sizes(scores)
+        if above:
+            scores[np.arange(self.num_nodes)[None, :] <= rows[:, None]] = 0.0
+        return scores
+
+    def _sizes(self, outputs: FloatArray) -> FloatArray:
+        sizes: FloatArray = -np.abs(outputs + self.last)
+        return sizes
 
 
 Layers = list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
@@ -152,19 +199,35 @@ class ProductNet:
     layers: Layers
 
     # Columns per product: fixed, so that a pair is always part of the same product
-    # and gets the same bits.
-    _TILE = 512
+    # and gets the same bits; small, since a listed pair costs a whole tile.
+    _TILE = 128
 
-    def row(self, u: int) -> FloatArray:
-        """Return the net's output for a node with all nodes, shape ``(n,)``."""
-        n = len(self.states)
-        out = np.empty(n)
-        for start in range(0, n, self._TILE):
-            values = self.states[start : start + self._TILE] * self.states[u]
-            for weights, bias in self.layers[:-1]:
-                values = values @ weights
-                values += bias
-                np.maximum(values, 0.0, out=values)
-            weights, bias = self.layers[-1]
-            out[start : start + self._TILE] = (values @ weights)[:, 0] + bias[0]
+    def row(self, u: int, first: int = 0) -> FloatArray:
+        """Return the output for a node with all nodes from ``first`` on."""
+        n, begin = len(self.states), first - first % self._TILE
+        tiles = [self._tile(u, start) for start in range(begin, n, self._TILE)]
+        return np.concatenate([*tiles, np.empty(0)])[first - begin :]
+
+    def pairs(self, pairs: IntArray) -> FloatArray:
+        """Return the output for listed pairs."""
+        out = np.empty(len(pairs))
+        tiles = pairs[:, 1] // self._TILE
+        order = np.lexsort((tiles, pairs[:, 0]))
+        known, values = (-1, -1), np.empty(0)
+        for p in order.tolist():
+            wanted = (int(pairs[p, 0]), int(tiles[p]))
+            if wanted != known:
+                known = wanted
+                values = self._tile(wanted[0], wanted[1] * self._TILE)
+            out[p] = values[pairs[p, 1] - known[1] * self._TILE]
         return out
+
+    def _tile(self, u: int, start: int) -> FloatArray:
+        values = self.states[start : start + self._TILE] * self.states[u]
+        for weights, bias in self.layers[:-1]:
+            values = values @ weights
+            values += bias
+            np.maximum(values, 0.0, out=values)
+        weights, bias = self.layers[-1]
+        output: FloatArray = ((values @ weights)[:, 0] + bias[0]).astype(np.float64)
+        return output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +11,8 @@ from torch import Tensor
 
 from gelato.engines import single_blas_thread
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.kernels.pair_overlaps import overlap_rows, scalar_net
-from gelato.models.gnn.decoders import ProductNet
+from gelato.kernels.pair_overlaps import overlap_rows, overlaps, scalar_net
+from gelato.models.gnn.decoders import ProductNet, RowsOrHalf
 from gelato.models.gnn.features import adjacency_pattern, refuse_large
 from gelato.nn.sparse_matrix import SparseMatrix
 
@@ -69,7 +70,7 @@ def reach_levels(
 
 
 @dataclass(frozen=True, eq=False)
-class NeoScorer:
+class NeoScorer(RowsOrHalf):
     """The logit of Neo-GNN's mixed probability, which never saturates.
 
     Parameters
@@ -98,16 +99,32 @@ class NeoScorer:
         """Number of nodes."""
         return len(self.weights)
 
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of shape ``(len(rows), n)``."""
-        rows = np.asarray(rows, dtype=np.int64)
-        matrix = (self.reach.indptr, self.reach.indices, self.reach.data)
-        overlaps = np.empty((len(rows), self.num_nodes))
-        overlap_rows(rows, *matrix, self.weights, overlaps)
-        structure = np.empty_like(overlaps)
-        scalar_net(overlaps.ravel(), *self.inner, *self.outer, structure.ravel())
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        overlap = np.empty(len(pairs))
+        overlaps(*self._matrix, self.weights, pairs[:, 0], pairs[:, 1], overlap)
         with single_blas_thread():
-            feature = np.stack([self.product.row(int(u)) for u in rows])
+            return self._mixed(overlap, self.product.pairs(pairs))
+
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
+        scores = np.zeros((len(rows), self.num_nodes))
+        overlap = np.empty((1, self.num_nodes))
+        with single_blas_thread():
+            for i, u in enumerate(rows.tolist()):
+                first = u + 1 if above else 0
+                overlap_rows(rows[i : i + 1], *self._matrix, self.weights, overlap)
+                feature = self.product.row(u, first)
+                scores[i, first:] = self._mixed(overlap[0, first:], feature)
+        return scores
+
+    @property
+    def _matrix(self) -> tuple[Any, ...]:
+        return self.reach.indptr, self.reach.indices, self.reach.data
+
+    def _mixed(self, overlap: FloatArray, feature: FloatArray) -> FloatArray:
+        """Return the logit of the mixture of both probabilities."""
+        structure = np.empty_like(overlap)
+        scalar_net(overlap, *self.inner, *self.outer, structure)
         one, two = self.shares
         yes = np.logaddexp(one + _log_sigmoid(structure), two + _log_sigmoid(feature))
         no = np.logaddexp(one + _log_sigmoid(-structure), two + _log_sigmoid(-feature))
