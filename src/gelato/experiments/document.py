@@ -82,11 +82,18 @@ def _metric_row(cell: Cell) -> list[str]:
         cell.dataset,
         f"**{cell.verdict}**" if outside else cell.verdict,
         spread(cell.mean, cell.deviation),
-        spread(cell.published, cell.published_sd),
+        paper_text(cell),
         "" if cell.difference is None else f"{cell.difference:+.2f}",
         "" if cell.tolerance is None else f"{cell.tolerance:.2f}",
         seed_text(cell.seeds),
     ]
+
+
+def paper_text(cell: Cell) -> str:
+    """Return the paper's number with its mark, or the mark alone."""
+    if cell.published is None:
+        return cell.mark or "-"
+    return spread(cell.published, cell.published_sd) + cell.mark
 
 
 def spread(mean: float | None, deviation: float | None) -> str:
@@ -124,7 +131,7 @@ def _run_table(
     )
     lines = [
         [
-            row.method,
+            row.name,
             row.dataset,
             f"{statistics.fmean(r['fit_seconds'] for r in found):.1f}",
             ", ".join(str(t["best_epoch"]) for t in _trainings(found)),

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 from gelato.errors import UnknownNameError
@@ -17,7 +18,26 @@ from gelato.models.presets import preset
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a table of the paper: a method on a dataset."""
+    """One cell of a table of the paper: a method on a dataset.
+
+    Parameters
+    ----------
+    method, dataset : str
+        Registered names.
+    parameters : dict
+        Of the method, without the seed.
+    seeds : tuple
+        Seeds to record; ``(None,)`` where nothing is random, empty where only the
+        paper's number is known here.
+    published : dict
+        By metric the paper's mean, and under ``"ap_sd"`` its deviation, in percent.
+    label : str
+        Why the runs differ from the paper's setting; else empty.
+    title : str
+        What the paper calls the row, where the method's name does not say it.
+    mark : str
+        The paper's mark: ``*`` one run only, ``***`` too slow, ``OOM``; else empty.
+    """
 
     method: str
     dataset: str
@@ -25,6 +45,8 @@ class Row:
     seeds: tuple[int | None, ...]
     published: dict[str, float]
     label: str = ""
+    title: str = ""
+    mark: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -32,9 +54,15 @@ class Row:
         named = tuple(name for name in self.published if not name.endswith("_sd"))
         return named or ("ap",)
 
+    @property
+    def name(self) -> str:
+        """What to call the row."""
+        return self.title or self.method
+
     def runs(self, seeds: tuple[int, ...] | None = None) -> list[RunSpec]:
         """Return the runs of the cell, for given seeds or its own."""
-        chosen = self.seeds if seeds is None or self.seeds == (None,) else seeds
+        fixed = self.seeds in ((), (None,))
+        chosen = self.seeds if seeds is None or fixed else seeds
         return [
             RunSpec(self.method, self.dataset, seed, self.parameters, self.label)
             for seed in chosen
@@ -77,10 +105,26 @@ def experiment_names() -> tuple[str, ...]:
 def read_experiment(name: str) -> Experiment:
     """Return an experiment by name, or suggest near names."""
     require_known(name, experiment_names(), "experiment")
+    content = _content(name)
+    rows = [_row(content, entry) for entry in content.get("rows", ())]
+    rows += [row for entry in content.get("grids", ()) for row in _grid(entry)]
+    if "methods" in content:
+        rows += _method_rows(content)
+    # A combination may belong to two grids: it is one row.
+    unique: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        unique.setdefault((row.name, row.dataset, row.label), row)
+    return Experiment(
+        name,
+        content["title"],
+        tuple(content.get("notes", ())),
+        tuple(unique.values()),
+    )
+
+
+def _content(name: str) -> dict[str, Any]:
     file = resources.files("gelato.experiments") / "specs" / f"{name}.toml"
-    content = tomllib.loads(file.read_text("utf-8"))
-    rows = tuple(_row(content, entry) for entry in content["rows"])
-    return Experiment(name, content["title"], tuple(content.get("notes", ())), rows)
+    return tomllib.loads(file.read_text("utf-8"))
 
 
 def require_known(name: str, known: Collection[str], what: str) -> None:
@@ -95,14 +139,115 @@ def require_known(name: str, known: Collection[str], what: str) -> None:
     )
 
 
+def method_parameters(method: str, dataset: str) -> dict[str, Any]:
+    """Return the parameters that the paper's protocol gives a method on a graph."""
+    taken = _FROM_PRESET.get(method, ())
+    return {k: v for k, v in preset(dataset).items() if k in taken} if taken else {}
+
+
+# What a method takes over from Gelato's settings on the same graph.
+_STAGE = ("epochs", "chunk")
+_FROM_PRESET: dict[str, tuple[str, ...]] = {
+    "gelato": ("eta", "alpha", "beta", "self_loops", *_STAGE),
+    "mlp": _STAGE,
+    "mlp+ac": ("self_loops", *_STAGE),
+    "mlp+cos+ac": ("self_loops", *_STAGE),
+    "cos+ac": ("self_loops",),
+}
+
+
+def parse_cell(text: str, metric: str) -> tuple[dict[str, float], str]:
+    """Return what a printed cell holds: numbers by name, and the paper's mark.
+
+    Examples
+    --------
+    >>> parse_cell("0.27 ± 0.02", "ap")
+    ({'ap': 0.27, 'ap_sd': 0.02}, '')
+    >>> parse_cell("6.84*", "ap"), parse_cell("OOM", "ap")
+    (({'ap': 6.84}, '*'), ({}, 'OOM'))
+    """
+    if text in ("***", "OOM"):
+        return {}, text
+    mean, _, deviation = text.removesuffix("*").partition("±")
+    numbers = {metric: float(mean)}
+    if deviation:
+        numbers[f"{metric}_sd"] = float(deviation)
+    return numbers, "*" if text.endswith("*") else ""
+
+
+def _method_rows(content: dict[str, Any]) -> list[Row]:
+    """Return the rows of a table: one per method and dataset, in the paper's order."""
+    table = _content(content["like"]) if "like" in content else content
+    known = {entry["title"]: entry for entry in table["methods"]}
+    rows = []
+    for entry in content["methods"]:
+        runs = known[entry["title"]]
+        for dataset, text in zip(table["datasets"], entry["published"], strict=True):
+            published, mark = parse_cell(text, content["metric"])
+            given = runs.get("runs", {}).get(dataset, {})
+            method = runs["method"]
+            own = runs.get("parameters", {}) | given.get("parameters", {})
+            rows.append(
+                Row(
+                    method=method,
+                    dataset=dataset,
+                    parameters=method_parameters(method, dataset) | own,
+                    seeds=(None,)
+                    if runs.get("deterministic")
+                    else tuple(given.get("seeds", ())),
+                    published=published,
+                    label=given.get("label", ""),
+                    title=entry["title"],
+                    mark=mark,
+                )
+            )
+    return rows
+
+
+def _grid(entry: dict[str, Any]) -> list[Row]:
+    """Return one row per combination of the values of a grid."""
+    method, dataset, vary = entry["method"], entry["dataset"], entry["vary"]
+    fixed = method_parameters(method, dataset) | entry.get("parameters", {})
+    rows = []
+    for values in product(*vary.values()):
+        parameters = fixed | dict(zip(vary, values, strict=True))
+        named = (f"{name} {parameters[name]:g}" for name in ("eta", "alpha", "beta"))
+        rows.append(
+            Row(
+                method=method,
+                dataset=dataset,
+                parameters=parameters,
+                seeds=tuple(entry["seeds"]),
+                published={},
+                label=entry.get("label", ""),
+                title=f"{method} ({', '.join(named)})",
+            )
+        )
+    return rows
+
+
 def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
     method: str = entry["method"] if "method" in entry else content["method"]
-    parameters = preset(entry["dataset"]) if method == "gelato" else {}
+    dataset = entry["dataset"]
     return Row(
         method=method,
-        dataset=entry["dataset"],
-        parameters=parameters | entry.get("parameters", {}),
+        dataset=dataset,
+        parameters=method_parameters(method, dataset) | entry.get("parameters", {}),
         seeds=tuple(entry.get("seeds", (None,))),
         published=entry.get("published", {}),
         label=entry.get("label", ""),
     )
+
+
+def read_facts(name: str) -> dict[str, Any]:
+    """Return a table of the paper that needs no run.
+
+    Parameters
+    ----------
+    name : {"datasets", "hyperparameters", "time"}
+        Which one: ``columns`` names the numbers of every entry of ``rows``.
+    """
+    folder = resources.files("gelato.experiments") / "specs" / "facts"
+    names = [entry.name.removesuffix(".toml") for entry in folder.iterdir()]
+    require_known(name, sorted(names), "table of facts")
+    return tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))

@@ -23,7 +23,7 @@ from typing import Any
 from gelato.datasets import load_dataset
 from gelato.errors import OutputError, StoredFileError
 from gelato.io import write_text_atomic
-from gelato.models.registry import make
+from gelato.models.registry import make, model_class
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
@@ -175,10 +175,31 @@ def _fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) 
     model = make_run_model(spec)
     if spec.seed is None:
         return model.fit(split)
-    with watch(model) if watch is not None else nullcontext() as told:
+    stage = first_stage(spec)
+    shared = folder if stage is None else folder.parent / stage.name
+    shared.mkdir(exist_ok=True)
+    alone = nullcontext() if stage is None else _lock(shared)
+    with alone, watch(model) if watch is not None else nullcontext() as told:
         named = ("on_epoch", "on_step")
         calls = {name: getattr(told, name) for name in named if hasattr(told, name)}
-        return model.fit(split, folder=folder, resume=True, **calls)
+        return model.fit(split, folder=shared, resume=True, **calls)
+
+
+def first_stage(spec: RunSpec) -> RunSpec | None:
+    """Return the run whose training a two-stage run shares, or ``None``.
+
+    Both train in the same folder: whichever comes second finds it done.
+
+    Examples
+    --------
+    >>> first_stage(RunSpec("mlp+ac", "cora", 1, {"epochs": 5, "alpha": 0.5}))
+    RunSpec(method='mlp', dataset='cora', seed=1, parameters={'epochs': 5}, label='')
+    """
+    if not hasattr(model_class(spec.method), "mlp_parameters"):
+        return None
+    known = model_class("mlp").parameter_defaults()  # type: ignore[attr-defined]
+    parameters = {k: v for k, v in spec.parameters.items() if k in known}
+    return RunSpec("mlp", spec.dataset, spec.seed, parameters, spec.label)
 
 
 def make_run_model(spec: RunSpec) -> Any:
@@ -207,6 +228,8 @@ def _run(spec: RunSpec, folder: Path, watch: Watch | None) -> dict[str, Any]:
         "threads": len(os.sched_getaffinity(0)),
         "commit": _commit(),
     }
+    if getattr(model, "notes_", ()):
+        record["notes"] = list(model.notes_)
     if training is not None:
         record["training"] = {
             "best_epoch": training.best_epoch,

@@ -30,6 +30,8 @@ class Cell:
         Why the runs differ from the paper's setting; else empty.
     missing : tuple
         Seeds that are not recorded yet.
+    mark : str
+        The paper's mark in place of, or beside, a number: ``*``, ``***`` or ``OOM``.
     """
 
     method: str
@@ -41,6 +43,7 @@ class Cell:
     published_sd: float | None
     label: str = ""
     missing: tuple[int | None, ...] = ()
+    mark: str = ""
 
     @property
     def mean(self) -> float | None:
@@ -100,6 +103,7 @@ class Cell:
             "verdict": self.verdict,
             "label": self.label,
             "missing_seeds": list(self.missing),
+            "mark": self.mark,
         }
 
 
@@ -148,7 +152,7 @@ def _cell(
     recorded = tuple(record["spec"]["seed"] for record in records)
     wanted = (spec.seed for spec in row.runs(seeds))
     return Cell(
-        row.method,
+        row.name,
         row.dataset,
         metric,
         tuple(100 * record["metrics"][metric] for record in records),
@@ -157,4 +161,5 @@ def _cell(
         row.published.get(f"{metric}_sd"),
         row.label,
         tuple(seed for seed in wanted if seed not in recorded),
+        row.mark,
     )

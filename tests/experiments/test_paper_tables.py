@@ -1,0 +1,195 @@
+"""The specs are the paper's tables: cells, marks, runs shared between experiments."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gelato.experiments.claims import GNNS, claims, graph_statistics, mean_gain
+from gelato.experiments.claims import table_scores as scores_of
+from gelato.experiments.document import paper_text
+from gelato.experiments.paper import (
+    experiment_names,
+    parse_cell,
+    read_experiment,
+    read_facts,
+)
+from gelato.experiments.runs import RunSpec, first_stage
+from gelato.experiments.tables import cells
+from gelato.models.presets import PRESETS, preset
+from gelato.models.registry import make, model_names
+
+DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
+TABLES = {
+    "ap": "tab::performance_ap",
+    "auc": "tab::auc_performance",
+    "ap-unbiased": "tab::full_performance_ap",
+    "ablation": "tab::ablation",
+}
+
+
+def row(experiment, title, dataset):
+    for one in read_experiment(experiment).rows:
+        if one.name == title and one.dataset == dataset:
+            return one
+    raise AssertionError(f"{experiment} has no {title} on {dataset}")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "title", "dataset", "published", "mark"),
+    [
+        ("ap", "GAE", "cora", {"ap": 0.27, "ap_sd": 0.02}, ""),
+        ("ap", "SEAL", "computers", {"ap": 6.84}, "*"),
+        ("ap", "NBFNet", "computers", {}, "***"),
+        ("ap", "WalkPool", "photo", {}, "OOM"),
+        ("ap", "MLP+Cos+AC", "citeseer", {"ap": 4.15, "ap_sd": 0.14}, ""),
+        ("ap", "Gelato", "photo", {"ap": 25.68, "ap_sd": 0.53}, ""),
+        ("ap-unbiased", "MLP+AC", "photo", {"ap": 11.88, "ap_sd": 0.83}, ""),
+        ("ap-unbiased", "GAE", "computers", {"ap": 7.91}, "*"),
+        ("auc", "MLP", "pubmed", {"auc": 87.89, "auc_sd": 2.05}, ""),
+        ("auc", "SEAL", "computers", {"auc": 98.7}, "*"),
+        ("ablation", "Gelato-AC", "citeseer", {"ap": 3.91, "ap_sd": 0.37}, ""),
+        ("ablation", "Gelato-NP", "computers", {"ap": 9.84, "ap_sd": 4.42}, ""),
+        ("heuristics", "Cos+AC", "pubmed", {"ap": 0.51, "ap_sd": 0.0}, ""),
+    ],
+)
+def test_cells_as_printed(experiment, title, dataset, published, mark):
+    found = row(experiment, title, dataset)
+    assert found.published == published
+    assert found.mark == mark
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_every_cell_against_the_paper_s_source(name):
+    source = os.environ.get("GELATO_PAPER")
+    if not source:
+        pytest.skip("GELATO_PAPER names no LaTeX source of the paper")
+    printed = latex_table(Path(source).read_text("utf-8"), TABLES[name])
+    experiment = read_experiment(name)
+    assert list(printed) == list(dict.fromkeys(one.name for one in experiment.rows))
+    for title, texts in printed.items():
+        for dataset, text in zip(DATASETS, texts, strict=True):
+            found, metric = row(name, title, dataset), name.partition("-")[0]
+            metric = "auc" if metric == "auc" else "ap"
+            assert (found.published, found.mark) == parse_cell(text, metric)
+
+
+def latex_table(source, label):
+    """Return the printed cells of a table, by row."""
+    end = source.index(f"\\label{{{label}}}")
+    start = source.rindex("\\begin{tabular}", 0, end)
+    rows = {}
+    for line in source[start : source.index("\\bottomrule", start)].split("\\\\"):
+        flat = re.sub(r"\\(midrule|toprule)", "", line.replace("\n", " "))
+        flat = re.sub(r"\\(?:textbf|emph|tnote)\{([^}]*)\}", r"\1", flat)
+        flat = re.sub(r"\\multicolumn\{2\}\{c\}\{(\w+)\}", r"& \1", flat)
+        *_, name, a, b, c, d, e = ("", *flat.split("&")) if "&" in flat else [""] * 6
+        name = name.strip().replace("$-$", "-")
+        if re.fullmatch(r"[A-Za-z+-]+", name) and "textsc" not in a:
+            rows[name] = [text.strip() for text in (a, b, c, d, e)]
+    return rows
+
+
+def test_tables_are_complete():
+    for name in ("ap", "auc", "ap-unbiased"):
+        rows = read_experiment(name).rows
+        assert len(rows) == 19 * 5
+        assert [one.name for one in rows[::5]][:9] == list(GNNS)
+    assert len(read_experiment("ablation").rows) == 6 * 5
+    assert len(read_experiment("heuristics").rows) == 6 * 5
+
+
+def test_a_run_belongs_to_all_experiments_that_show_it():
+    keys = {
+        name: {spec.key for one in read_experiment(name).rows for spec in one.runs()}
+        for name in experiment_names()
+    }
+    assert keys["auc"] == keys["ap"]
+    assert keys["heuristics"] < keys["ap"]
+    assert keys["gelato"] < keys["ap"] & keys["ap-unbiased"] & keys["ablation"]
+    assert len(keys["sensitivity"] & keys["gelato"]) == 1  # the selected one on cora
+
+
+def test_two_stage_runs_share_the_training_of_the_mlp():
+    for name in ("ap", "ap-unbiased"):
+        mlp = {spec.key for spec in row(name, "MLP", "cora").runs()}
+        for title in ("MLP+AC", "MLP+Cos+AC"):
+            stages = {first_stage(spec).key for spec in row(name, title, "cora").runs()}
+            assert stages == mlp
+    assert first_stage(RunSpec("gelato", "cora", 1)) is None
+
+
+def test_every_run_can_be_made():
+    for name in experiment_names():
+        for one in read_experiment(name).rows:
+            if one.seeds:
+                assert one.method in model_names()
+                make(one.method, **one.parameters).check_parameters()
+            else:
+                assert one.runs((1, 2)) == []
+
+
+def test_seeds_of_the_recorded_priorities():
+    ten = tuple(range(1, 11))
+    for title in ("MLP", "MLP+AC", "MLP+Cos+AC"):
+        assert row("ap", title, "cora").seeds == ten
+        assert row("ap", title, "computers").seeds == (1,)
+        assert row("ap-unbiased", title, "citeseer").seeds == (1, 2, 3)
+    assert row("ablation", "Gelato-NP+UT", "citeseer").seeds == ten
+    assert row("ablation", "Gelato-AC", "photo").label == "20 epochs"
+    assert row("ap", "AC", "cora").seeds == (None,)
+
+
+def test_ablations_are_parameters():
+    shared = preset("photo")
+    expected = {
+        "Gelato-NP": {"loss": "cross-entropy"},
+        "Gelato-UT": {"training": "biased"},
+        "Gelato-NP+UT": {"loss": "cross-entropy", "training": "biased"},
+        "Gelato": {},
+    }
+    for title, changed in expected.items():
+        assert row("ablation", title, "photo").parameters == shared | changed
+    without = row("ablation", "Gelato-AC", "cora")
+    assert without.method == "mlp"
+    assert without.parameters["loss"] == "n-pair"
+    assert without.parameters["training"] == "unbiased"
+    assert row("ablation", "Gelato-MLP", "cora").method == "ac"
+
+
+def test_marks_are_shown(tmp_path):
+    found = {
+        (c.method, c.dataset): paper_text(c)
+        for c in cells(read_experiment("ap"), tmp_path)
+    }
+    assert found["WalkPool", "photo"] == "OOM"
+    assert found["SEAL", "computers"] == "6.84*"
+    assert found["CN", "cora"] == "1.10 ± 0.00"
+
+
+def test_claims_follow_from_the_published_tables(tmp_path):
+    paper = scores_of("ap")
+    assert f"{mean_gain(paper, GNNS):.1f}" == "136.3"
+    assert f"{mean_gain(paper, ['Neo-GNN']):.1f}" == "145.2"
+    assert f"{mean_gain(paper, ['AC']):.1f}" == "52.6"
+    told = {claim.name: claim for claim in claims(tmp_path)}
+    assert len(told) == 6
+    assert all(claim.ours is None for claim in told.values())
+    speed = told["inference speed-up over Neo-GNN, photo"]
+    assert round(speed.published, -3) == 6000
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_statistics_of_the_graphs(benchmark, name):
+    assert graph_statistics(benchmark(name)) == read_facts("datasets")["rows"][name]
+
+
+def test_selected_hyperparameters_are_the_presets():
+    facts = read_facts("hyperparameters")
+    for name, values in facts["rows"].items():
+        for parameter, value in zip(facts["columns"], values, strict=True):
+            assert PRESETS[name][parameter] == value
+            assert value in facts["searched"][parameter]
