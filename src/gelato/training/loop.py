@@ -27,6 +27,13 @@ logger = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 
 
+class StopTraining(Exception):  # noqa: N818 - a signal, as StopIteration is
+    """Raise it in a callback to end a training; the best epoch so far is kept.
+
+    It comes out of :func:`train` again where no epoch has been validated yet.
+    """
+
+
 class Task(Protocol):
     """What is trained."""
 
@@ -171,6 +178,9 @@ def train(
                 store.keep(task.module, optimiser, state)
                 if on_epoch is not None:
                     on_epoch(entry, state)
+    except StopTraining:
+        if state.best_value is None:
+            raise
     except (KeyboardInterrupt, SystemExit):
         store.write()
         raise

@@ -1,0 +1,112 @@
+"""Error of a difference in average precision, over resampled held-out edges.
+
+The held-out edges are drawn again with replacement, for both rankings alike, while
+the negatives stay: their number is large, and they are all there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gelato.graph import FloatArray, IntArray
+from gelato.ranking.candidates import Candidates
+from gelato.ranking.counts import Progress, RankCounts, rank_counts
+from gelato.ranking.scorers import RowScorer, score_pairs
+
+RESAMPLES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class RankedPositives:
+    """Where each positive stands in a ranking.
+
+    Parameters
+    ----------
+    counts : RankCounts
+        By distinct score.
+    group : (p,) int64
+        For each positive, which of the distinct scores it has.
+    """
+
+    counts: RankCounts
+    group: IntArray
+
+    def average_precision(self, times: FloatArray) -> float:
+        """Return the average precision with each positive taken so many times."""
+        positives = np.bincount(
+            self.group, weights=times, minlength=len(self.counts.scores)
+        )
+        found = np.cumsum(positives)
+        negatives = self.counts.above + self.counts.tied
+        precision = found / np.maximum(found + negatives, 1.0)
+        return float(precision @ positives / positives.sum())
+
+
+def rank_positives(
+    scorer: RowScorer,
+    positives: IntArray,
+    candidates: Candidates,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> RankedPositives:
+    """Rank positives among candidates, as :func:`~gelato.ranking.rank_counts` does."""
+    counts = rank_counts(
+        scorer, positives, candidates, threads=threads, progress=progress
+    )
+    scores = score_pairs(scorer, positives, candidates.num_nodes)
+    ascending = counts.scores[::-1]
+    group: IntArray = len(ascending) - 1 - np.searchsorted(ascending, scores)
+    return RankedPositives(counts, group)
+
+
+def paired_gain(
+    one: RankedPositives, other: RankedPositives, *, seed: int = 0
+) -> tuple[float, float]:
+    """Return by how much one average precision exceeds another, and its error.
+
+    Parameters
+    ----------
+    one, other : RankedPositives
+        Two rankings of the same positives.
+    seed : int
+        Draws the resamples.
+
+    Returns
+    -------
+    gain, error : float
+        The difference, and its bootstrap standard error over the positives.
+
+    Examples
+    --------
+    >>> from gelato.ranking.counts import counts_of_scores
+    >>> counts = counts_of_scores(np.array([2.0, 1.0]), np.array([0.0]))
+    >>> same = RankedPositives(counts, np.array([0, 1]))
+    >>> paired_gain(same, same)
+    (0.0, 0.0)
+    """
+    size = len(one.group)
+    rng = np.random.default_rng(seed)
+    whole = np.ones(size)
+    gain = one.average_precision(whole) - other.average_precision(whole)
+    drawn = []
+    for _ in range(RESAMPLES):
+        times = _draw(rng, size)
+        drawn.append(one.average_precision(times) - other.average_precision(times))
+    return gain, float(np.std(drawn, ddof=1))
+
+
+def resampled_error(one: RankedPositives, *, seed: int = 0) -> float:
+    """Return the bootstrap standard error of an average precision."""
+    rng = np.random.default_rng(seed)
+    size = len(one.group)
+    drawn = [one.average_precision(_draw(rng, size)) for _ in range(RESAMPLES)]
+    return float(np.std(drawn, ddof=1))
+
+
+def _draw(rng: Any, size: int) -> FloatArray:
+    chosen = rng.integers(0, size, size)
+    return np.bincount(chosen, minlength=size).astype(np.float64)

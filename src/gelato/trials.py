@@ -1,0 +1,305 @@
+"""Candidates for the default choice, tried one after another against the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Literal
+
+from gelato.errors import GelatoError
+from gelato.models.registry import make
+from gelato.ranking import metrics
+from gelato.ranking.evaluate import check_positives, test_candidates
+from gelato.ranking.forecast import forecast
+from gelato.ranking.resampling import RankedPositives, rank_positives
+from gelato.splits import EdgeSplit
+from gelato.training.budget import TimeLimit
+from gelato.training.loop import StopTraining
+
+Kind = Literal["plain", "attributes", "trained"]
+Progress = Callable[[str, float, float], None]
+Parameters = dict[str, Any]
+
+# Untrained models may use this share of the time; the rest is for training.
+_UNTRAINED_SHARE = 0.6
+# From here on a model is timed on a few rows before it ranks all pairs.
+_WORTH_A_FORECAST = 50_000_000
+_EPOCHS = 100
+_PATIENCE = 10
+# A setting that gets fewer epochs than this is not worth starting beside another one.
+_FEW_EPOCHS = 5
+# With fewer epochs than this, larger steps get further.
+_HURRIED_EPOCHS, _HURRIED_LR = 20, 3e-3
+
+_PLAIN: tuple[tuple[str, Parameters], ...] = (
+    ("cn", {}),
+    ("aa", {}),
+    ("ra", {}),
+    ("pa", {}),
+    ("ac", {"t": 3}),
+    ("ac", {"t": 3, "self_loops": "all"}),
+    ("ac", {"t": 2}),
+    ("ac", {"t": 2, "self_loops": "all"}),
+)
+_LONG_WALKS: tuple[tuple[str, Parameters], ...] = (
+    ("ac", {"t": 4}),
+    ("ac", {"t": 4, "self_loops": "all"}),
+)
+_ATTRIBUTES: tuple[tuple[str, Parameters], ...] = (
+    ("cos+ac", {"eta": 0.5, "alpha": 0.5, "self_loops": "all"}),
+    ("cos", {}),
+    ("cos+ac", {"eta": 0.0, "alpha": 0.0}),
+    ("cos+ac", {"eta": 1.0, "alpha": 0.5}),
+    ("cos+ac", {"eta": 1.0, "alpha": 0.0}),
+    ("cos+ac", {"eta": 0.25, "alpha": 0.75}),
+)
+# The two settings that the paper arrives at: weights learned completely, or edges,
+# similarity and learned weights mixed.
+_LEARNED = {"eta": 0.0, "alpha": 0.0, "beta": 1.0}
+_MIXED = {"eta": 0.5, "alpha": 0.5, "beta": 0.5, "self_loops": "all"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A candidate and how its validation edges rank; ``why_not`` if it did not run."""
+
+    name: str
+    parameters: dict[str, Any]
+    kind: Kind
+    seconds: float
+    model: Any = None
+    ranked: RankedPositives | None = None
+    epochs: int | None = None
+    why_not: str = ""
+
+    @property
+    def ap(self) -> float:
+        """Average precision of the validation edges among all pairs."""
+        assert self.ranked is not None
+        return metrics.average_precision(self.ranked.counts)
+
+    @property
+    def label(self) -> str:
+        """Name and parameters, for people."""
+        inside = ", ".join(f"{k} = {v}" for k, v in self.parameters.items())
+        return f"{self.name} ({inside})" if inside else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for tables and JSON."""
+        counts = None if self.ranked is None else self.ranked.counts
+        return {
+            "model": self.name,
+            "parameters": self.label.removeprefix(self.name).strip(" ()"),
+            "kind": self.kind,
+            "ap": None if counts is None else metrics.average_precision(counts),
+            "prec@100%": (
+                None if counts is None else metrics.precision_at_ratio(counts, 1.0)
+            ),
+            "auc": None if counts is None else metrics.area_under_roc(counts),
+            "epochs": self.epochs,
+            "seconds": self.seconds,
+            "why_not": self.why_not or None,
+        }
+
+
+class Trials:
+    """Tries candidates one after another and keeps what they gave.
+
+    Parameters
+    ----------
+    split : EdgeSplit
+        Training edges are walked on, validation edges ranked; test edges not used.
+    seconds : float
+        Time for all candidates together.
+    seed : int
+        Seed of trainings.
+    threads : int, optional
+        Threads of the kernels.
+    progress : callable, optional
+        Told (what is tried, seconds gone, seconds in all).
+    """
+
+    def __init__(
+        self,
+        split: EdgeSplit,
+        *,
+        seconds: float,
+        seed: int = 0,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.started = monotonic()
+        self.split, self.seconds, self.seed = split, seconds, seed
+        self.threads, self.progress = threads, progress
+        self.rule = test_candidates(split, "valid")
+        self.positives = check_positives(split, "valid", self.rule)
+        self.tried: list[Tried] = []
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time is up."""
+        return self.seconds - self.elapsed
+
+    def run(self, *, train: bool = True) -> list[Tried]:
+        """Try everything that there is time for."""
+        for kind, name, parameters in untrained(self.split):
+            self._try_untrained(kind, name, parameters)
+        if train and self.split.graph.num_attributes:
+            self._train()
+        return self.tried
+
+    def _try_untrained(self, kind: Kind, name: str, parameters: Parameters) -> None:
+        """Fit and rank a model that learns nothing, if there is time."""
+        self._tell(name)
+        began = self.elapsed
+        model, ranked, why_not = make(name, **parameters), None, ""
+        try:
+            # The first one always: there must be something to choose.
+            if not self.tried or self._has_time(model):
+                ranked = self._rank(model.fit(self.split))
+            else:
+                why_not = "no time left"
+        except GelatoError as error:
+            why_not = error.problem
+        took = self.elapsed - began
+        self.tried.append(
+            Tried(name, parameters, kind, took, model, ranked, why_not=why_not)
+        )
+
+    def _has_time(self, model: Any) -> bool:
+        """Tell whether there is time to rank all pairs with a model."""
+        left = _UNTRAINED_SHARE * self.seconds - self.elapsed
+        if left <= 0 or self.rule.count < _WORTH_A_FORECAST:
+            return left > 0
+        graph = self.split.train_graph
+        coming = forecast(
+            model.fit(self.split), graph, candidates=self.rule, threads=self.threads
+        )
+        return coming.seconds <= left
+
+    def _train(self) -> None:
+        """Train Gelato with a few settings, as long as there is time."""
+        settings = self._settings()
+        epoch: float | None = None
+        while settings:
+            parameters, share = settings.pop(0), len(settings) + 1
+            if epoch is not None:
+                # Rather one setting well than three settings hardly at all.
+                share = max(1, min(share, int(self.left / (_FEW_EPOCHS * epoch))))
+            seconds = self.left / share
+            if seconds < 1.2 * (epoch or 0.0):
+                self.tried.append(_untried(parameters, "no time left"))
+                continue
+            hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
+            tried, epoch = self._train_one(parameters, seconds, hurried=hurried)
+            if tried is None:
+                # Few epochs fit: larger steps, and at least a few of them.
+                seconds = max(seconds, min(self.left, _FEW_EPOCHS * (epoch or 0.0)))
+                tried, epoch = self._train_one(parameters, seconds, hurried=True)
+            self.tried.append(tried or _untried(parameters, "no time for an epoch"))
+
+    def _train_one(
+        self, parameters: Parameters, seconds: float, *, hurried: bool
+    ) -> tuple[Tried | None, float | None]:
+        """Train with one setting, if enough epochs fit; tell what an epoch takes."""
+        began, until = self.elapsed, monotonic() + seconds
+        if hurried:
+            parameters = parameters | {"lr": _HURRIED_LR}
+        model = self._gelato(parameters)
+        limit = TimeLimit(
+            until,
+            model.batches,
+            validation_seconds=self._validation_seconds(),
+            least_epochs=1 if hurried else _HURRIED_EPOCHS,
+        )
+        ranked, why_not = None, ""
+        try:
+            self._fit(model, limit, parameters)
+            ranked = self._rank(model)
+        except StopTraining:
+            return None, limit.epoch_seconds
+        except GelatoError as error:
+            why_not = error.problem
+        # As many epochs as there were: these parameters give this model again.
+        model.set_params(epochs=limit.epochs or _EPOCHS, threads=None)
+        tried = Tried(
+            "gelato",
+            parameters,
+            "trained",
+            self.elapsed - began,
+            model,
+            ranked,
+            limit.epochs or None,
+            why_not,
+        )
+        return tried, limit.epoch_seconds
+
+    def _gelato(self, parameters: Parameters) -> Any:
+        return make(
+            "gelato",
+            **parameters,
+            epochs=_EPOCHS,
+            metric="ap",
+            patience=_PATIENCE,
+            batches=max(1, min(10, len(self.split.train) // 2)),
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+    def _fit(self, model: Any, limit: TimeLimit, parameters: Parameters) -> None:
+        said = ", ".join(f"{k} {v}" for k, v in parameters.items())
+
+        def on_epoch(entry: dict[str, Any], state: Any) -> None:
+            self._tell(f"gelato, {said}: epoch {entry['epoch']}")
+            limit.on_epoch(entry, state)
+
+        self._tell(f"gelato, {said}")
+        model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
+
+    def _validation_seconds(self) -> float:
+        walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]
+        return walks[0] if walks else 0.0
+
+    def _settings(self) -> list[Parameters]:
+        """Return the settings to train, the most promising first."""
+        ran = [x for x in self.tried if x.ranked is not None]
+        plain = max((x.ap for x in ran if x.kind == "plain"), default=0.0)
+        similar = [x for x in ran if x.name == "cos+ac" and x.ap > plain]
+        if not similar:
+            return [_LEARNED, _MIXED]
+        best = max(similar, key=lambda x: x.ap)
+        near = best.parameters | {"beta": 0.5}
+        others = [x for x in (_LEARNED, _MIXED) if x != near]
+        return [near, *others]
+
+    def _rank(self, model: Any) -> RankedPositives:
+        scorer = model.scorer(self.split.train_graph)
+        return rank_positives(scorer, self.positives, self.rule, threads=self.threads)
+
+    def _tell(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(what, min(self.elapsed, self.seconds), self.seconds)
+
+
+def _untried(parameters: Parameters, why_not: str) -> Tried:
+    return Tried("gelato", parameters, "trained", 0.0, why_not=why_not)
+
+
+def untrained(split: EdgeSplit) -> Iterator[tuple[Kind, str, Parameters]]:
+    """Yield the untrained candidates, the most useful of the cheap ones first."""
+    groups: list[tuple[Kind, tuple[tuple[str, Parameters], ...]]] = [
+        ("plain", _PLAIN),
+        ("attributes", _ATTRIBUTES[:2]),
+        ("plain", _LONG_WALKS),
+        ("attributes", _ATTRIBUTES[2:]),
+    ]
+    for kind, candidates in groups:
+        if kind == "plain" or split.graph.num_attributes:
+            for name, parameters in candidates:
+                yield kind, name, parameters

@@ -1,0 +1,164 @@
+"""The default choice: never clearly worse than the best plain heuristic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gelato
+from attributed_graphs import GRAPHS, SIGNAL, USELESS, homophilous, no_attributes
+from attributed_graphs import small as few_nodes
+from gelato.choosing import choose_model
+from gelato.errors import InputError, UsageError
+from gelato.graph import Graph
+from gelato.ranking.evaluate import test_candidates as candidates_of
+from gelato.ranking.resampling import paired_gain, rank_positives
+from gelato.splits import EdgeSplit, split_edges
+
+PLAIN = ("cn", "aa", "ra", "pa", "ac")
+
+
+def split_of(draw, seed=0):
+    return split_edges(draw(seed), valid=0.1, test=0.1, seed=seed)
+
+
+def test_gain(choice, split):
+    """Return the gain in test AP over the best plain heuristic, and its error."""
+    rule = candidates_of(split, "test")
+
+    def ranked(model):
+        scorer = model.scorer(split.train_graph)
+        return rank_positives(scorer, split.test, rule, threads=1)
+
+    def ap(found):
+        return found.average_precision(np.ones(len(split.test)))
+
+    best = max((ranked(gelato.make(name).fit(split)) for name in PLAIN), key=ap)
+    return paired_gain(ranked(choice.model), best)
+
+
+test_gain.__test__ = False
+
+
+def choose(split, seconds, **options):
+    return choose_model(split, seconds=seconds, threads=1, **options)
+
+
+class TestUntrained:
+    """Time enough for all, so that the clock decides nothing."""
+
+    @pytest.mark.parametrize("draw", GRAPHS, ids=lambda draw: draw.__name__)
+    def test_not_below_the_best_plain_heuristic(self, draw):
+        split = split_of(draw)
+        choice = choose(split, 60, train=False)
+        gain, error = test_gain(choice, split)
+        assert gain >= -2 * error
+        if draw in SIGNAL:
+            assert gain > 2 * error
+            assert gain > 0.01
+        if draw in USELESS:
+            kinds = dict(
+                choice.candidates.filter("chosen").select("model", "kind").rows()
+            )
+            assert kinds == {choice.name: "plain"}
+
+    def test_without_attributes_only_plain_heuristics_run(self):
+        choice = choose(split_of(no_attributes), 60)
+        assert set(choice.candidates["kind"]) == {"plain"}
+        assert "no attributes" in choice.reason
+        assert choice.seconds < 20
+
+    def test_everything_is_recorded(self):
+        choice = choose(split_of(homophilous), 60, seed=3, train=False)
+        table = choice.candidates
+        assert table["chosen"].sum() == 1
+        assert table.filter("chosen")["model"].item() == choice.name
+        ran = table.filter(table["why_not"].is_null())
+        assert ran["ap"].is_not_null().all()
+        assert table.filter(table["ap"].is_null())["why_not"].is_not_null().all()
+        kept = json.loads(json.dumps(choice.to_dict()))
+        assert kept["reason"] == choice.reason
+        assert kept["seed"] == 3
+        assert len(kept["candidates"]) == table.height
+        assert "\n" not in choice.reason
+
+    def test_values_are_those_of_evaluate(self):
+        split = split_of(homophilous)
+        choice = choose(split, 60, train=False)
+        for row in choice.candidates.filter(kind="plain", model="cn").to_dicts():
+            found = gelato.evaluate(gelato.make("cn").fit(split), split, part="valid")
+            assert row["ap"] == found.ap
+            assert row["prec@100%"] == found.precision_at(1.0)
+        assert choice.model.split_ is split
+
+    def test_test_edges_are_not_looked_at(self):
+        split = split_of(homophilous)
+        graph = split.graph.with_edges(np.concatenate([split.train, split.valid]))
+        blind = EdgeSplit(graph, split.train, split.valid, split.test[:0], kind="given")
+        chosen = [choose(part, 60, train=False).candidates for part in (split, blind)]
+        one, two = (x.select("model", "parameters", "ap", "chosen") for x in chosen)
+        assert one.equals(two)
+
+    def test_directed_graphs_get_what_suits_them(self):
+        edges = np.argwhere(np.random.default_rng(0).random((60, 60)) < 0.06)
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        graph = Graph.from_indices(60, edges, directed=True)
+        choice = choose(split_edges(graph, valid=0.2), 5)
+        assert choice.name in ("pa", "ac")
+        refused = choice.candidates.filter(model="cn")["why_not"].item()
+        assert "undirected" in refused
+
+    def test_the_first_heuristic_runs_without_any_time(self):
+        choice = choose(split_of(homophilous), 1e-9)
+        assert choice.name == "cn"
+        assert set(choice.candidates["why_not"][1:]) == {"no time left"}
+
+    def test_progress_ends_within_the_time_told(self):
+        told = []
+        choose(split_of(homophilous), 0.3, progress=lambda *step: told.append(step))
+        assert all(0 <= done <= total == 0.3 for _, done, total in told)
+        assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+    def test_refusals(self):
+        split = split_of(homophilous)
+        with pytest.raises(UsageError, match="positive"):
+            choose_model(split, seconds=0)
+        with pytest.raises(InputError, match="valid"):
+            choose_model(split_edges(split.graph, valid=0.0), seconds=1)
+
+
+class TestTrained:
+    def test_parameters_give_the_chosen_training_again(self):
+        split = split_of(few_nodes)
+        choice = choose(split, 4)
+        ran = choice.candidates.filter(kind="trained").drop_nulls("ap")
+        row = ran.row(0, named=True)
+        given = dict(part.split(" = ") for part in row["parameters"].split(", "))
+        numbers = {k: float(v) for k, v in given.items() if k != "self_loops"}
+        loops = {k: v for k, v in given.items() if k == "self_loops"}
+        again = gelato.Gelato(
+            **numbers, **loops, metric="ap", patience=10, epochs=row["epochs"]
+        ).fit(split)
+        value = gelato.evaluate(again, split, part="valid").ap
+        assert value == pytest.approx(row["ap"], abs=1e-12)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("draw", GRAPHS, ids=lambda draw: draw.__name__)
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_not_below_the_best_plain_heuristic(self, draw, seed):
+        split = split_of(draw, seed)
+        choice = choose(split, 6, seed=seed)
+        gain, error = test_gain(choice, split)
+        assert gain >= -2 * error, choice.reason
+        if draw in SIGNAL:
+            assert gain > 2 * error
+        assert choice.seconds < 12
+
+
+def test_the_split_may_be_replaced():
+    split = split_of(homophilous)
+    with pytest.raises(InputError):
+        choose(replace(split, valid=split.valid[:0]), 1)
