@@ -26,6 +26,7 @@ VERBS = (
     "evaluate",
     "predict",
     "compare",
+    "report",
     "reproduce",
     "data",
     "listing",

@@ -1,0 +1,153 @@
+"""``gelato report``: a run, or several side by side, as one page to read and share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
+from gelato.cli.grouping import grouped
+from gelato.cli.options import OutputOptions
+from gelato.cli.outputs import check_output_file
+from gelato.cli.screen import Screen
+from gelato.errors import InputError, UsageError
+
+_SUFFIXES = (".html", ".md", ".json")
+_PAGE = "report.html"
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("report")(grouped(report))
+
+
+def report(
+    output: OutputOptions,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN...",
+            help="A folder of 'gelato fit'; several are compared.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a page (.html), its numbers (.md) or its data (.json). "
+            "Default: report.html in the run folder.",
+        ),
+    ] = None,
+    comparison: Annotated[
+        Path | None,
+        typer.Option(
+            "--comparison",
+            metavar="FILE",
+            help="What 'gelato compare --json' printed, in place of run folders.",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option("--top", metavar="K", help="How many predicted links (100)."),
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes",
+            metavar="IDS",
+            help="Nodes of the heat maps, separated by commas (those of highest "
+            "degree).",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", metavar="N", help="Threads to use (all cores)."),
+    ] = None,
+) -> None:
+    """Write one offline page about a run: ranking, curves, links and why."""
+    screen = Screen(output)
+    given = folders or []
+    _refuse_mixed(given, comparison, top, nodes)
+    place = file
+    if place is None and not output.json:
+        place = given[0] / _PAGE if len(given) == 1 else Path(_PAGE)
+    if place is None or len(given) != 1 or given[0].is_dir():
+        check_output_file(place, _SUFFIXES)
+    if comparison is None:
+        tell_compilation(screen, {*RANKING_KERNELS, *SELECTING_KERNELS})
+    options: dict[str, Any] = {"top": 100 if top is None else top, "threads": threads}
+    summary = _summary(screen, given, comparison, nodes, options)
+    if place is not None:
+        from gelato.report.page import write_report
+
+        write_report(summary, place)
+    _print(screen, summary, place)
+    screen.give(summary)
+
+
+def _refuse_mixed(
+    folders: list[Path], comparison: Path | None, top: int | None, nodes: str | None
+) -> None:
+    if (comparison is None) == (not folders):
+        raise UsageError(
+            "Run folders and --comparison exclude each other."
+            if folders
+            else "There is nothing to report on.",
+            hint="Name a run folder, several to compare them, or --comparison FILE.",
+        )
+    single = {"--top": top, "--nodes": nodes}
+    idle = [name for name, value in single.items() if value is not None]
+    if len(folders) != 1 and idle:
+        raise UsageError(
+            f"{idle[0]} is about one run, and a comparison lists no links.",
+            hint=f"Leave out {idle[0]}, or name one run folder.",
+        )
+
+
+def _summary(
+    screen: Screen,
+    folders: list[Path],
+    comparison: Path | None,
+    nodes: str | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    from gelato.report.comparison_summary import read_comparison, summarise_runs
+    from gelato.report.summary import summarise_run
+
+    if comparison is not None:
+        return read_comparison(comparison)
+    if len(folders) > 1:
+        return summarise_runs(folders, threads=options["threads"])
+    named = None if nodes is None else _node_ids(folders[0], nodes)
+    return summarise_run(folders[0], nodes=named, say=screen.line, **options)
+
+
+def _node_ids(folder: Path, text: str) -> list[Any]:
+    """Return the ids that a text names, whole numbers where the graph has those."""
+    from gelato.storage import read_run
+
+    graph = read_run(folder).graph
+    found: list[Any] = []
+    for word in (part.strip() for part in text.split(",")):
+        if graph.find(word) is None and word.lstrip("-").isdecimal():
+            found.append(int(word))
+        else:
+            found.append(word)
+    if not found:
+        raise InputError("--nodes names no node.", hint="For example: --nodes 1,2,3")
+    return found
+
+
+def _print(screen: Screen, summary: dict[str, Any], place: Path | None) -> None:
+    from gelato.report.wording import comparison_verdict, run_verdict
+
+    several = summary["kind"] == "comparison"
+    verdict = comparison_verdict if several else run_verdict
+    screen.show(verdict(summary))
+    if place is not None:
+        screen.show(f"written: {place}")

@@ -1,0 +1,159 @@
+"""Small matrices of a few nodes: what goes into a model, and what comes out.
+
+The paper's visual analysis for any graph: input adjacency, enhanced adjacency,
+distance of attributes and scores, over the same nodes in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+
+from gelato.errors import UsageError
+from gelato.graph import FloatArray, Graph, IntArray
+from gelato.nn.similarity import pair_similarity
+from gelato.ranking.scorers import RowScorer
+from gelato.report.plain import plain_id
+
+DEFAULT_NODES = 60
+MOST_NODES = 100
+# What a matrix holds, what it says, and whether ranks are coloured: where values crowd
+# together, a colour by value would show one colour.
+_ABOUT = {
+    "input adjacency": ("weight", "the edges that the model was given", False),
+    "enhanced adjacency": (
+        "weight",
+        "edges and similarity pairs with their learned weights",
+        False,
+    ),
+    "attribute distance": (
+        "1 - cosine, coloured by rank",
+        "dark where two nodes have alike attributes",
+        True,
+    ),
+    "scores": ("score, coloured by rank", "what the model ranks pairs by", True),
+}
+
+
+def make_heat_maps(
+    model: Any,
+    scorer: RowScorer,
+    graph: Graph,
+    held_out: IntArray,
+    nodes: Sequence[Hashable] | None = None,
+) -> dict[str, Any] | None:
+    """Return the matrices of some nodes.
+
+    Parameters
+    ----------
+    model : model
+        Its enhanced graph is shown where it has one.
+    scorer : RowScorer
+        Scores pairs when the edges of ``graph`` are known.
+    graph : Graph
+        The known edges.
+    held_out : (k, 2) int64
+        Edges that ``graph`` lacks, to be marked.
+    nodes : sequence of ids, optional
+        Default: the nodes of highest degree of the largest class, or component.
+    """
+    if graph.num_nodes < 2:
+        return None
+    chosen, how = _chosen(graph, nodes)
+    enhanced = _enhanced(model, graph)
+    joined = graph.adjacency if enhanced is None else enhanced
+    chosen = chosen[_order(joined[chosen][:, chosen])]
+    inside = np.full(graph.num_nodes, -1)
+    inside[chosen] = np.arange(len(chosen))
+    marked = inside[held_out]
+    marked = marked[(marked >= 0).all(axis=1)]
+    maps = [_map("input adjacency", _part(graph.adjacency, chosen))]
+    if enhanced is not None:
+        maps.append(_map("enhanced adjacency", _part(enhanced, chosen)))
+    if graph.num_attributes:
+        maps.append(_map("attribute distance", _attribute_distance(graph, chosen)))
+    maps.append(_map("scores", scorer.score_rows(chosen)[:, chosen]))
+    return {
+        "how": how,
+        "nodes": [plain_id(node) for node in graph.node_ids[chosen].tolist()],
+        "held_out": marked.tolist(),
+        "maps": maps,
+    }
+
+
+def _map(name: str, values: FloatArray) -> dict[str, Any]:
+    """Return a matrix with what it shows, in three digits: nobody sees more."""
+    unit, says, ranked = _ABOUT[name]
+    rounded = [[float(f"{value:.3g}") for value in row] for row in values.tolist()]
+    return {
+        "name": name,
+        "unit": unit,
+        "says": says,
+        "ranked": ranked,
+        "values": rounded,
+    }
+
+
+def _chosen(graph: Graph, nodes: Sequence[Hashable] | None) -> tuple[IntArray, str]:
+    if nodes is not None:
+        found = np.unique(graph.indices_of(nodes))
+        if not 2 <= len(found) <= MOST_NODES:
+            raise UsageError(
+                f"A heat map shows 2 to {MOST_NODES} nodes, and {len(found)} were "
+                "named.",
+                hint="Name some of them.",
+            )
+        return found, f"the {len(found)} nodes asked for"
+    _, member = connected_components(graph.adjacency, directed=False)
+    groups, noun = member, "component"
+    if graph.labels is not None and graph.labels.min(initial=0) >= 0:
+        groups, noun = graph.labels, "class"
+    largest = np.flatnonzero(groups == np.bincount(groups).argmax())
+    if len(largest) < 2:
+        largest = np.arange(graph.num_nodes)
+        noun = "graph"
+    count = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)[largest]
+    best = largest[np.argsort(-count, kind="stable")[:DEFAULT_NODES]]
+    whole = "the graph" if noun == "graph" else f"the largest {noun}"
+    return np.sort(best), f"the {len(best)} nodes of highest degree in {whole}"
+
+
+def _order(matrix: sp.csr_array) -> IntArray:
+    """Return an order that puts joined nodes side by side."""
+    # scipy writes into the index arrays' type that it expects: 32 bits.
+    plain = sp.csr_matrix(matrix)
+    order = reverse_cuthill_mckee(plain, symmetric_mode=False)
+    return np.asarray(order, dtype=np.int64)
+
+
+def _enhanced(model: Any, graph: Graph) -> sp.csr_array | None:
+    """Return the weights that walks run over, where a model has such."""
+    if not hasattr(model, "enhanced") or not hasattr(model, "weights"):
+        return None
+    enhanced = model.enhanced(graph)
+    weights: FloatArray = model.weights(graph, enhanced).double().numpy()
+    u, v = enhanced.pairs.T
+    if not graph.directed:
+        u, v, weights = np.r_[u, v], np.r_[v, u], np.r_[weights, weights]
+    shape = (graph.num_nodes, graph.num_nodes)
+    return sp.csr_array(sp.coo_array((weights, (u, v)), shape=shape))
+
+
+def _part(matrix: sp.csr_array, chosen: IntArray) -> FloatArray:
+    dense: FloatArray = matrix[chosen][:, chosen].toarray()
+    return dense
+
+
+def _attribute_distance(graph: Graph, chosen: IntArray) -> FloatArray:
+    k = len(chosen)
+    u, v = np.triu_indices(k, 1)
+    similar = pair_similarity(
+        graph.attributes, np.stack([chosen[u], chosen[v]], axis=1)
+    )
+    distance = np.zeros((k, k))
+    distance[u, v] = distance[v, u] = 1 - similar
+    return distance

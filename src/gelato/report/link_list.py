@@ -1,0 +1,54 @@
+"""The predicted links of a report, each with the walks that explain it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from gelato.explain import explain_pair
+from gelato.explanation import Explanation
+from gelato.report.plain import plain, plain_id
+
+_WALKS, _EDGES, _ATTRIBUTES = 6, 2, 3
+
+
+def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
+    """Return the best links with their evidence, and notes on all of them."""
+    graph = model.graph_
+    scorer = model.scorer(graph)
+    # Explaining asks for the scorer of the same graph every time: make it once.
+    prepared = copy.copy(model)
+    prepared.scorer = lambda _graph: scorer
+    made = model.prediction(top=top, threads=threads)
+    found = graph.node_ids.tolist()
+    as_text = {str(node): node for node in found}
+    links = []
+    for row in made.table.iter_rows(named=True):
+        ends = [
+            node if graph.find(node) is not None else as_text[node]
+            for node in (row["source"], row["target"])
+        ]
+        why = explain_pair(
+            prepared,
+            graph,
+            *ends,
+            top=_WALKS,
+            top_edges=_EDGES,
+            top_attributes=_ATTRIBUTES,
+        )
+        own = {"source": plain_id(ends[0]), "target": plain_id(ends[1])}
+        links.append({**plain(row), **own, "why": short_explanation(why)})
+    return {"links": links, "notes": list(made.notes)}
+
+
+def short_explanation(why: Explanation) -> dict[str, Any]:
+    """Return what a reader of a table wants to know of an explanation."""
+    told: dict[str, Any] = plain(why.to_dict())
+    kept = ("kind", "num_walks", "walk_score", "covered", "chance", "notes")
+    return {
+        **{name: told[name] for name in kept},
+        "walks": told["walks"],
+        "edges": [edge for edge in told["edges"] if edge["effects"]],
+        "shared": told["shared"],
+        "shared_rest": told["shared_rest"],
+    }

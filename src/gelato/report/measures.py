@@ -1,0 +1,211 @@
+"""How well a run ranks: methods side by side, curves, scores and cut-offs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gelato.graph import FloatArray, Graph, find_pairs
+from gelato.models.registry import make, model_class
+from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pairs
+from gelato.ranking.candidates import all_pairs
+from gelato.ranking.counts import RankCounts
+from gelato.ranking.evaluate import Part
+from gelato.ranking.expected_precision import PrecisionCurve, precision_curve
+from gelato.ranking.scorers import RowScorer
+from gelato.splits import EdgeSplit
+
+HEURISTICS = ("cn", "aa", "ra", "pa", "ac", "cos")
+# A cosine of every two nodes takes minutes beyond this.
+_MOST_COSINE_NODES = 20_000
+_POINTS = 60
+# Scores held at once for the histogram; more nodes are sampled down to it.
+_HISTOGRAM_CELLS = 12_000_000
+_BINS = 36
+_PRECISIONS = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
+
+
+def rank_methods(
+    model: Any, split: EdgeSplit, part: Part, threads: int | None
+) -> tuple[dict[str, Evaluation], Evaluation, list[str]]:
+    """Evaluate a run's model and every plain heuristic that suits the graph.
+
+    Returns
+    -------
+    dict of Evaluation
+        By name, the run's model first, over all pairs.
+    Evaluation
+        The run's model under the biased protocol.
+    list of str
+        Why heuristics were left out.
+    """
+    exact = {model.name: evaluate(model, split, part=part, threads=threads)}
+    biased = evaluate(model, split, part=part, protocol="sampled", threads=threads)
+    notes = []
+    for name in HEURISTICS:
+        if name in exact:
+            continue
+        reason = _unsuited(name, split.graph)
+        if reason:
+            notes.append(f"{name} is left out: {reason}")
+            continue
+        fitted = make(name).fit(split)
+        exact[name] = evaluate(fitted, split, part=part, threads=threads)
+    return exact, biased, notes
+
+
+def _unsuited(name: str, graph: Graph) -> str:
+    if graph.directed and getattr(model_class(name), "undirected_only", False):
+        return "it is defined for undirected graphs only"
+    if name == "cos" and graph.num_attributes == 0:
+        return "the graph has no attributes"
+    if name == "cos" and graph.num_nodes > _MOST_COSINE_NODES:
+        return f"it takes long beyond {_MOST_COSINE_NODES:,} nodes"
+    return ""
+
+
+def ranking_row(name: str, result: Evaluation, fit_seconds: float) -> dict[str, Any]:
+    """Return one row of the ranking table."""
+    return {
+        "model": name,
+        "protocol": result.protocol,
+        "biased": result.biased,
+        "ap": result.ap,
+        "prec@100%": result.precision_at(1.0),
+        "hits@100": result.hits_at(100),
+        "auc": result.auc,
+        "random_ap": result.random_ap,
+        "seconds": fit_seconds + result.seconds,
+    }
+
+
+def make_curves(results: dict[str, Evaluation], *, most: int) -> dict[str, Any]:
+    """Return precision and hits at k, and precision by recall, for some methods."""
+    # Below ten pairs a curve only shows where the first hit happens to stand.
+    first = 10 if most >= 100 else 1
+    ks = np.unique(np.geomspace(first, max(most, 2), _POINTS).astype(int)).tolist()
+    recalls = np.linspace(0.01, 1, 100)
+    return {
+        "k": ks,
+        "recall": [round(float(value), 2) for value in recalls],
+        "methods": [
+            {
+                "name": name,
+                "precision": [metrics.precision_at(result.counts, k) for k in ks],
+                "hits": [metrics.hits_at(result.counts, k) for k in ks],
+                "precision_by_recall": _by_recall(result.counts, recalls),
+            }
+            for name, result in results.items()
+        ],
+    }
+
+
+def _by_recall(counts: RankCounts, recalls: FloatArray) -> list[float]:
+    precision, recall = metrics.precision_recall_curve(counts)
+    place = np.searchsorted(recall, recalls - 1e-12)
+    values: list[float] = precision[np.minimum(place, len(precision) - 1)].tolist()
+    return values
+
+
+def score_histogram(
+    scorer: RowScorer, split: EdgeSplit, part: Part, *, seed: int = 0
+) -> dict[str, Any]:
+    """Return how scores of held-out edges and of non-edges are distributed.
+
+    Bins are even in ``asinh(score / scale)``, linear near 0 and logarithmic beyond:
+    walk scores span many powers of ten.
+    """
+    positives = split.positives(part)
+    n = split.graph.num_nodes
+    held_out = score_pairs(scorer, positives, n)
+    others, sampled = _non_edge_scores(scorer, split, part, seed)
+    both = np.concatenate([held_out, others])
+    sizes = np.abs(both[both != 0])
+    scale = float(np.quantile(sizes, 0.5)) if len(sizes) else 1.0
+    bounds = np.linspace(
+        np.arcsinh(both.min() / scale), np.arcsinh(both.max() / scale), _BINS + 1
+    )
+    bounds[-1] += 1e-9 * (1 + abs(bounds[-1]))
+    counts = [
+        np.histogram(np.arcsinh(scores / scale), bounds)[0].tolist()
+        for scores in (held_out, others)
+    ]
+    return {
+        "bounds": (np.sinh(bounds) * scale).tolist(),
+        "held_out": counts[0],
+        "non_edges": counts[1],
+        "non_edges_counted": len(others),
+        "sampled_nodes": sampled,
+    }
+
+
+def _non_edge_scores(
+    scorer: RowScorer, split: EdgeSplit, part: Part, seed: int
+) -> tuple[FloatArray, int | None]:
+    """Return scores of non-edges: all, or those of some random nodes."""
+    graph = split.graph
+    n = graph.num_nodes
+    most = max(20, _HISTOGRAM_CELLS // max(n, 1))
+    drawn = np.random.default_rng(seed).permutation(n)[:most]
+    rows = np.sort(drawn).astype(np.int64)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rows] = True
+    rule = all_pairs(graph, np.concatenate([split.known(part), split.positives(part)]))
+    found = []
+    at_once = max(1, 2_000_000 // max(n, 1))
+    for start in range(0, len(rows), at_once):
+        block = rows[start : start + at_once]
+        pairs = np.stack(
+            [np.repeat(block, n), np.tile(np.arange(n), len(block))], axis=1
+        )
+        keep = pairs[:, 0] != pairs[:, 1]
+        if not graph.directed:  # of two chosen nodes, count the pair once
+            keep &= (pairs[:, 0] < pairs[:, 1]) | ~chosen[pairs[:, 1]]
+            pairs = np.sort(pairs, axis=1)
+        keep &= find_pairs(rule.excluded, pairs, n) < 0
+        found.append(scorer.score_rows(block).ravel()[keep])
+    return np.concatenate(found), (None if len(rows) == n else len(rows))
+
+
+def expected_by_rank(
+    model: Any, split: EdgeSplit, threads: int | None
+) -> dict[str, Any] | None:
+    """Return the precision to expect of the k best links, and where to cut.
+
+    From validation ranks, as :func:`gelato.ranking.scope.expect` does it.
+    """
+    if not len(split.valid):
+        return None
+    rule = all_pairs(split.graph, split.train)
+    counts = rank_counts(
+        model.scorer(split.train_graph), split.valid, rule, threads=threads
+    )
+    hidden = len(split.valid) + (len(split.test) if split.kind == "random" else 0)
+    curve = precision_curve(counts, hidden=hidden)
+    here = all_pairs(split.graph, split.graph.edges).count
+    if here == 0:
+        return None
+    ks = np.unique(np.geomspace(1, min(here, 20 * hidden), _POINTS).astype(int))
+    return {
+        "k": ks.tolist(),
+        "precision": curve.at(ks, here).tolist(),
+        "validation_edges": len(split.valid),
+        "hidden": hidden,
+        "hidden_share": hidden / max(1, split.graph.num_edges),
+        "cut_offs": _cut_offs(curve, here),
+    }
+
+
+def _cut_offs(curve: PrecisionCurve, candidates: int) -> list[dict[str, Any]]:
+    """Return the longest list for each of some precisions, where there is one."""
+    ks = np.unique(np.geomspace(1, candidates, 4000).astype(np.int64))
+    expected = curve.at(ks, candidates)
+    found = []
+    for precision in _PRECISIONS:
+        enough = np.flatnonzero(expected >= precision)
+        if len(enough):
+            k = int(ks[enough[-1]])
+            at = float(expected[enough[-1]])
+            found.append({"at_least": precision, "k": k, "expected_true": at * k})
+    return found

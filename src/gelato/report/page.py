@@ -1,0 +1,180 @@
+"""A summary as one offline HTML page, as Markdown, or as JSON; nothing is computed.
+
+Ids and texts of a summary come from outside: the templates escape all of them, what is
+embedded as data cannot end its element, and the page's own policy admits no script but
+the one that is written here and nothing from the network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gelato.errors import UsageError
+from gelato.explanation import printable
+from gelato.io import write_text_atomic
+from gelato.report import charts, wording
+from gelato.report.markdown import to_markdown
+
+SUFFIXES = (".html", ".md", ".json")
+METRICS = ("ap", "prec@100%", "hits@100", "auc")
+_LINK_COLUMNS = (
+    *("rank", "source", "target", "score", "expected_precision"),
+    *("common_neighbours", "attribute_similarity", "source_degree", "target_degree"),
+)
+_SECTIONS = {
+    "data": "Data",
+    "ranking": "Ranking",
+    "curves": "Curves",
+    "scores": "Scores",
+    "heat_maps": "Heat maps",
+    "prediction": "Links",
+    "where": "Where it works",
+    "training": "Training",
+    "reproduce": "Reproduce",
+}
+_ANCHORS = {"heat_maps": "maps", "prediction": "predicted"}
+
+__all__ = ["SUFFIXES", "to_html", "to_json", "to_markdown", "write_report"]
+
+
+def to_html(summary: dict[str, Any]) -> str:
+    """Return a summary as a page that needs nothing but a browser."""
+    environment = _environment()
+    if summary["kind"] == "comparison":
+        given = _comparison_parts(summary)
+        return environment.get_template("comparison.html.j2").render(given)
+    return environment.get_template("run.html.j2").render(_run_parts(summary))
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """Return a summary as a JSON document."""
+    return json.dumps(summary, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def write_report(summary: dict[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Write a summary as ``.html``, ``.md`` or ``.json``, whole or not at all."""
+    makers = {".html": to_html, ".md": to_markdown, ".json": to_json}
+    maker = makers.get(Path(path).suffix.lower())
+    if maker is None:
+        raise UsageError(
+            f"{path}: a report cannot be written as {Path(path).suffix!r}.",
+            hint=f"Choose one of: {', '.join(SUFFIXES)}.",
+        )
+    return write_text_atomic(path, maker(summary))
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("gelato.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "pct": wording.percent,
+        "hundredths": wording.hundredths,
+        "count": wording.count,
+        "score": wording.score,
+        "shown": wording.shown,
+        "whole": wording.whole,
+        "spread": wording.spread,
+    }
+    return made
+
+
+def _own_file(name: str) -> str:
+    """Return a file of this package that is put into pages as it is."""
+    loader = _environment().loader
+    assert loader is not None
+    return loader.get_source(_environment(), name)[0]
+
+
+def _shared_parts(summary: dict[str, Any]) -> dict[str, Any]:
+    script = _own_file("page.js")
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return {
+        "s": summary,
+        "style": Markup(_own_file("style.css")),  # noqa: S704 - our own file
+        "script": Markup(script),  # noqa: S704 - our own file
+        "script_hash": f"sha256-{base64.b64encode(digest).decode('ascii')}",
+        "columns": METRICS,
+    }
+
+
+def _run_parts(summary: dict[str, Any]) -> dict[str, Any]:
+    maps, links = summary["heat_maps"], summary["prediction"]["links"]
+    parts = _shared_parts(summary) | {
+        "title": f"gelato report: {printable(summary['name'])}",
+        "verdict": wording.run_verdict(summary),
+        "sections": [
+            (_ANCHORS.get(key, key), text)
+            for key, text in _SECTIONS.items()
+            if summary[key] is not None
+        ],
+        "degrees": charts.degree_chart(summary["data"]),
+        "heats": None if maps is None else charts.heat_images(maps),
+        "heat_data": None if maps is None else _heat_data(maps),
+        "link_table": {
+            "columns": _LINK_COLUMNS,
+            "rows": [[link[column] for column in _LINK_COLUMNS] for link in links],
+        },
+        "training": None,
+        "environment": _environment_rows(summary["reproduce"]["environment"]),
+    }
+    if summary["training"] is not None:
+        parts["training"] = charts.training_charts(summary["training"])
+    return parts if summary["ranking"] is None else parts | _measured_parts(summary)
+
+
+def _measured_parts(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the charts of what was measured on held-out edges."""
+    expected, where = summary["expected"], summary["where"]
+    fair = [row for row in summary["ranking"]["rows"] if not row["biased"]]
+    return {
+        "best": {key: max(row[key] for row in fair) for key in METRICS},
+        "curves": charts.curve_charts(
+            summary["curves"], summary["verdict"]["positives"]
+        ),
+        "histogram": charts.histogram_chart(summary["scores"]["histogram"]),
+        "expected": None if expected is None else charts.expected_chart(expected),
+        "by_degree": charts.recall_chart(
+            "Found, by the lower degree of the two nodes", where["by_degree"], "degree"
+        ),
+        "by_distance": charts.recall_chart(
+            "Found, by distance in the training graph", where["by_distance"], "hops"
+        ),
+    }
+
+
+def _heat_data(maps: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "nodes": [wording.shown(node) for node in maps["nodes"]],
+        "maps": [{k: item[k] for k in ("name", "values")} for item in maps["maps"]],
+    }
+
+
+def _environment_rows(environment: dict[str, Any]) -> list[tuple[str, Any]]:
+    rows = [(k, v) for k, v in environment.items() if not isinstance(v, dict)]
+    return [*rows, *environment.get("packages", {}).items()]
+
+
+def _comparison_parts(summary: dict[str, Any]) -> dict[str, Any]:
+    fair = [entry for entry in summary["ranking"] if not entry["biased"]]
+    return _shared_parts(summary) | {
+        "title": "gelato report: comparison",
+        "verdict": wording.comparison_verdict(summary),
+        "sections": [("ranking", "Ranking"), ("runs", "Runs")],
+        "best": {key: max(entry["mean"][key] for entry in fair) for key in METRICS},
+        "chart": charts.comparison_chart(fair),
+    }

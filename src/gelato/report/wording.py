@@ -1,0 +1,121 @@
+"""Numbers, ids and sentences of a report, as people read them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gelato.explanation import printable
+
+_LONGEST = 80
+
+
+def hundredths(share: float | None) -> str:
+    """Return a share in percent, without the sign.
+
+    Examples
+    --------
+    >>> hundredths(0.0265), hundredths(0.0000823)
+    ('2.65', '0.0082')
+    """
+    if share is None or not math.isfinite(share):
+        return "-"
+    value = 100 * share
+    if value == 0 or abs(value) >= 0.095:
+        return f"{value:.2f}"
+    return f"{value:.{min(1 - math.floor(math.log10(abs(value))), 12)}f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, short.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.0456), percent(0.0000823)
+    ('50 %', '4.56 %', '0.0082 %')
+    """
+    text = hundredths(share)
+    return f"{text.removesuffix('.00')} %"
+
+
+def count(value: float) -> str:
+    """Return a whole number with thousands separated."""
+    return f"{round(value):,}"
+
+
+def score(value: float) -> str:
+    """Return a score with four significant digits."""
+    return f"{value:.4g}"
+
+
+def shown(value: Any) -> str:
+    """Return an id or a text: everything unprintable escaped, and not endless."""
+    text = printable(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def whole(value: Any) -> str:
+    """Return a text with everything unprintable escaped."""
+    return printable(value)
+
+
+def spread(mean: float, deviation: float | None) -> str:
+    """Return a mean in percent, with the standard deviation where there is one."""
+    text = hundredths(mean)
+    return text if deviation is None else f"{text} ± {100 * deviation:.2f}"
+
+
+def times(ratio: float) -> str:
+    """Return a factor."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+
+
+def run_verdict(summary: dict[str, Any]) -> str:
+    """Return the result of a run in one sentence."""
+    found = summary["verdict"]
+    if found is None:
+        return (
+            f"{summary['model']['name']} was fitted on all edges: none is held out, so "
+            "how well it ranks is not known."
+        )
+    name, ap = found["model"], found["ap"]
+    among = (
+        f"the {count(found['positives'])} held-out links among "
+        f"{count(found['candidates'])} candidate pairs"
+    )
+    chance = (
+        f"a random order has {percent(found['random_ap'])}"
+        if found["random_ap"]
+        else "a random order has none"
+    )
+    if found["heuristic"] is None:
+        return f"{name} finds {among} with AP {percent(ap)}; {chance}."
+    rival, other = found["heuristic"], found["heuristic_ap"]
+    if found["best"] == name:
+        gain = f"{times(ap / other)} times" if other else "more than"
+        return (
+            f"{name} is best at finding {among}: AP {percent(ap)}, {gain} the best "
+            f"heuristic ({rival}, {percent(other)}); {chance}."
+        )
+    return (
+        f"{rival} is best at finding {among}: AP {percent(other)}, ahead of this run's "
+        f"{name} with {percent(ap)}; {chance}."
+    )
+
+
+def comparison_verdict(summary: dict[str, Any]) -> str:
+    """Return the result of a comparison in one sentence."""
+    fair = [entry for entry in summary["ranking"] if not entry["biased"]]
+    best = fair[0]
+    mean, deviation = best["mean"]["ap"], best["sd"]["ap"]
+    runs = f" over {best['runs']} runs" if best["runs"] > 1 else ""
+    text = f"{shown(best['model'])} is best: AP {spread(mean, deviation)} %{runs}"
+    if len(fair) > 1:
+        next_best = fair[1]
+        other = next_best["mean"]["ap"]
+        gain = f"{times(mean / other)} times" if other else "more than"
+        text += (
+            f", {gain} the next best ({shown(next_best['model'])}, "
+            f"{hundredths(other)} %)"
+        )
+    return f"{text}; a random order has {percent(best['random_ap'])}."
