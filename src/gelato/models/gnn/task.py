@@ -110,7 +110,10 @@ class NetworkTask:
         self.epoch = epoch
         value = self.step_loss(epoch, batch)
         groups = [list(group) for group in self.module.clip_groups()]
-        return clipped(value, groups) if groups else value
+        if not groups:
+            return value
+        with self.clock("backward"):
+            return clipped(value, groups)
 
     def step_loss(self, epoch: int, batch: int) -> Tensor:
         """Return the loss of one step."""
