@@ -175,3 +175,19 @@ def test_far_scores_of_real_weights_are_symmetric_to_the_bit(seed):
         counts = rank_counts(scorer, unknown, all_pairs(graph, graph.edges))
         assert counts.tied.min() >= 0
         assert counts.above.min() >= 0
+
+
+@pytest.mark.parametrize("nodes", [50, 301])
+def test_dense_cosines_do_not_depend_on_the_block_of_a_row(nodes):
+    """A BLAS gives a row other last bits alone than among others."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(nodes, 13)).astype(np.float32)
+    graph = Graph.from_indices(nodes, [(0, 1)], attributes=values)
+    scorer = heuristics.cosine(graph)
+    whole = scorer.score_rows(np.arange(nodes))
+    np.testing.assert_array_equal(whole, whole.T)
+    for rows in ([7], [3, 9, 40], list(range(5, 37))):
+        np.testing.assert_array_equal(scorer.score_rows(np.array(rows)), whole[rows])
+    exact = values.astype(float) @ values.astype(float).T
+    norms = np.linalg.norm(values.astype(float), axis=1)
+    np.testing.assert_allclose(whole, exact / np.outer(norms, norms), atol=1e-12)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gelato.engines import single_blas_thread
 from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels import attributes as kernels
+from gelato.kernels.matrix_tiles import column_tiles, rows_times
 from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 
 # Above this share of filled cells a dense product is faster than shared attributes.
@@ -106,7 +106,11 @@ class SharedAttributeScorer:
 
 @dataclass(frozen=True, eq=False)
 class DenseCosineScorer:
-    """Cosine by blocks of a dense product."""
+    """Cosine by blocks of a dense product.
+
+    Not by a BLAS: its last bits depend on the rows that a block happens to hold, and
+    a ranking compares scores of different blocks.
+    """
 
     values: Any
     squares: FloatArray
@@ -116,10 +120,14 @@ class DenseCosineScorer:
         """Number of nodes."""
         return len(self.squares)
 
+    @cached_property
+    def _tiles(self) -> Any:
+        return column_tiles(self.values.T)
+
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
-        with single_blas_thread():
-            dots = self.values[rows] @ self.values.T
+        dots = np.empty((len(rows), self.num_nodes), dtype=self.values.dtype)
+        rows_times(self.values[rows], self._tiles, dots, 0, len(rows))
         norms = np.sqrt(self.squares[rows, None] * self.squares[None, :])
         scores = np.zeros(dots.shape)
         np.divide(dots, norms, out=scores, where=norms > 0)
