@@ -24,8 +24,6 @@ from gelato.storage import Run
 from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import EpochReport, TrainSettings
 
-_UNBIASED_BATCHES = 10
-
 
 class GNNModel(TrainedModel):
     """A network whose node states score pairs; see its subclasses.
@@ -40,9 +38,9 @@ class GNNModel(TrainedModel):
         Training loss.
     masking : bool, optional
         Hide a step's positives from the messages; default only if unbiased.
-    batches : int, optional
-        Steps per epoch; default: as the network's authors do where training is
-        biased, 10 where it is unbiased.
+    batches : int
+        Steps per epoch: 1 as in the reference where training is biased. Unbiased
+        training needs more (10 in the paper), since a step hides its positives.
     lr, weight_decay, epochs
         Of Adam, and the most passes over the training edges.
     metric, validate_every, patience
@@ -63,7 +61,7 @@ class GNNModel(TrainedModel):
     training: str
     loss: str
     masking: bool | None
-    batches: int | None
+    batches: int
     weight_decay: float
     validate_exact_every: int | None
     module_: LinkModule
@@ -146,10 +144,7 @@ class GNNModel(TrainedModel):
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
         """Return how many parts positives are cut into, and how many are visited."""
-        if self.batches is not None:
-            return self.batches, self.batches
-        parts = _UNBIASED_BATCHES if self.training == "unbiased" else 1
-        return parts, parts
+        return self.batches, self.batches
 
     def _settings(self, split: EdgeSplit) -> NetworkSettings:
         unbiased = self.training == "unbiased"
@@ -157,7 +152,8 @@ class GNNModel(TrainedModel):
         batches, steps = self._batching(len(split.train))
         if masking and batches == 1:
             raise UsageError(
-                "A single batch with masking hides every edge of the graph.",
+                "A single batch with masking hides every edge of the graph (masking is "
+                "on in unbiased training).",
                 hint="Use batches=10, or masking=False.",
             )
         return NetworkSettings(

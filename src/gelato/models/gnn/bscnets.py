@@ -212,7 +212,7 @@ class BScNets(GNNModel):
         training: str = "biased",
         loss: str = "cross-entropy",
         masking: bool | None = None,
-        batches: int | None = None,
+        batches: int = 1,
         lr: float = 0.005,
         weight_decay: float = 0.0,
         epochs: int = 2000,

@@ -25,7 +25,6 @@ _WHOLE = {
     "simplex_dimensions": 1,
     "sampled_edges": 1,
     "batch_size": 1,
-    "max_batches": 1,
     "epochs": 1,
     "batches": 1,
     "validate_every": 1,
@@ -33,7 +32,7 @@ _WHOLE = {
     "patience": 1,
     "seed": 0,
 }
-_OPTIONAL = ("batches", "patience", "validate_exact_every")
+_OPTIONAL = ("patience", "validate_exact_every")
 # What every other number must be.
 _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda x: 0 <= x < 1, "at least 0 and below 1"),

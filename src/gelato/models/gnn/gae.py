@@ -160,7 +160,7 @@ class GAE(GNNModel):
         training: str = "biased",
         loss: str = "cross-entropy",
         masking: bool | None = None,
-        batches: int | None = None,
+        batches: int = 1,
         lr: float = 0.01,
         weight_decay: float = 0.0,
         epochs: int = 200,

@@ -150,7 +150,7 @@ class HGCN(GNNModel):
         training: str = "biased",
         loss: str = "cross-entropy",
         masking: bool | None = None,
-        batches: int | None = None,
+        batches: int = 1,
         lr: float = 0.01,
         weight_decay: float = 1e-3,
         epochs: int = 5000,

@@ -165,9 +165,9 @@ class NeoGNN(GNNModel):
         Weight of paths of two edges.
     dropout : float
         Share of hidden units left out in training.
-    batch_size, max_batches : int
-        Positives per step and most steps per epoch, where ``batches`` is not given
-        and training is biased.
+    batch_size : int
+        Positives per step where training is biased; ``batches`` is then the most
+        steps per epoch, which need not see every positive.
     normalise : bool
         Divide rows of features by their sums.
     **others
@@ -189,7 +189,6 @@ class NeoGNN(GNNModel):
     beta: float
     dropout: float
     batch_size: int
-    max_batches: int
     normalise: bool
 
     def __init__(
@@ -202,13 +201,12 @@ class NeoGNN(GNNModel):
         beta: float = 0.1,
         dropout: float = 0.0,
         batch_size: int = 1024,
-        max_batches: int = 50,
         normalise: bool = False,
         features: str = "attributes",
         training: str = "biased",
         loss: str = "cross-entropy",
         masking: bool | None = None,
-        batches: int | None = None,
+        batches: int = 50,
         lr: float = 0.001,
         weight_decay: float = 0.0,
         epochs: int = 200,
@@ -222,9 +220,9 @@ class NeoGNN(GNNModel):
         self._keep(locals())
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
-        if self.batches is None and self.training == "biased":
+        if self.training == "biased":
             parts = -(-num_edges // self.batch_size)
-            return parts, min(parts, self.max_batches)
+            return parts, min(parts, self.batches)
         return super()._batching(num_edges)
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> NeoGNNModule:
