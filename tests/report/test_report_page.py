@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import gelato
 from gelato.errors import InputError, UsageError
@@ -326,7 +328,39 @@ def test_directed_graph_without_attributes(tmp_path):
     Page(to_html(summary))
 
 
-def test_more_links_than_one_are_needed(run_folder):
+@given(
+    n=st.integers(4, 9),
+    share=st.sampled_from([0.3, 0.6]),
+    seed=st.integers(0, 1000),
+    name=st.sampled_from(["cn", "ac", "pa"]),
+    directed=st.booleans(),
+)
+@settings(max_examples=15)
+def test_tiny_graphs_have_a_page(n, share, seed, name, directed, tmp_path_factory):
+    rng = np.random.default_rng(seed)
+    edges = np.argwhere(np.triu(rng.random((n, n)) < share, 1))
+    assume(len(edges) >= 3)
+    assume(not (directed and name == "cn"))
+    graph = gelato.Graph.from_indices(n, edges, directed=directed)
+    assume(graph.num_edges < graph.num_pairs)
+    split = gelato.split_edges(graph, valid=0.3, test=0.3, seed=seed)
+    folder = gelato.make(name).fit(split).save(tmp_path_factory.mktemp("tiny") / "r")
+    summary = summarise_run(folder, top=3)
+    Page(to_html(summary))
+    to_markdown(summary)
+    assert json.loads(to_json(summary)) == summary
+
+
+@pytest.mark.slow
+def test_page_of_a_citation_graph_is_small(tmp_path):
+    split = gelato.split_edges(gelato.load_dataset("citeseer"))
+    folder = gelato.make("cos+ac", eta=0.5).fit(split).save(tmp_path / "run")
+    text = to_html(summarise_run(folder))
+    Page(text)
+    assert len(text.encode()) < 700_000
+
+
+def test_at_least_one_link_is_listed(run_folder):
     with pytest.raises(UsageError, match="at least 1"):
         summarise_run(run_folder, top=0)
 

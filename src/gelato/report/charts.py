@@ -124,7 +124,7 @@ def recall_chart(title: str, buckets: list[dict[str, Any]], label: str) -> Marku
     """Return the share of held-out edges found, by bucket."""
     some = [bucket for bucket in buckets if bucket["edges"]]
     values = [bucket["recall"] for bucket in some]
-    up = Axis(0, min(1.0, 1.2 * max(*values, 0.01, 0)), "found", percent=True)
+    up = Axis(0, 1.15 * max([*values, 0.01]), "found", percent=True)
     names = [b["name"].replace(" hops", "").replace(" or more", "+") for b in some]
     return bar_chart(
         title,
@@ -162,7 +162,7 @@ def training_charts(training: dict[str, Any]) -> list[Markup]:
 def comparison_chart(entries: list[dict[str, Any]]) -> Markup:
     """Return the mean average precision of every method."""
     means = [entry["mean"]["ap"] for entry in entries]
-    up = Axis(0, min(1.0, 1.15 * max(means)) or 1.0, "AP", percent=True)
+    up = Axis(0, 1.15 * max(means) or 1.0, "AP", percent=True)
     return bar_chart(
         "Average precision over all pairs",
         [shown(entry["model"])[:14] for entry in entries],

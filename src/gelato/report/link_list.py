@@ -7,7 +7,7 @@ from typing import Any
 
 from gelato.explain import explain_pair
 from gelato.explanation import Explanation
-from gelato.report.plain import plain, plain_id
+from gelato.report.plain import plain
 
 _WALKS, _EDGES, _ATTRIBUTES = 6, 2, 3
 
@@ -20,24 +20,18 @@ def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
     prepared = copy.copy(model)
     prepared.scorer = lambda _graph: scorer
     made = model.prediction(top=top, threads=threads)
-    found = graph.node_ids.tolist()
-    as_text = {str(node): node for node in found}
     links = []
     for row in made.table.iter_rows(named=True):
-        ends = [
-            node if graph.find(node) is not None else as_text[node]
-            for node in (row["source"], row["target"])
-        ]
         why = explain_pair(
             prepared,
             graph,
-            *ends,
+            row["source"],
+            row["target"],
             top=_WALKS,
             top_edges=_EDGES,
             top_attributes=_ATTRIBUTES,
         )
-        own = {"source": plain_id(ends[0]), "target": plain_id(ends[1])}
-        links.append({**plain(row), **own, "why": short_explanation(why)})
+        links.append({**plain(row), "why": short_explanation(why)})
     return {"links": links, "notes": list(made.notes)}
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 480, 290
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 12, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 12, 46
 
 
 @dataclass(frozen=True)
