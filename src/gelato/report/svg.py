@@ -146,7 +146,7 @@ def bar_chart(
     for at, name in shown:
         x = round(_LEFT + at * (WIDTH - _LEFT - _RIGHT), 1)
         anchor = "end" if at > 0.99 else "middle"
-        parts.append(_text("tick", x, HEIGHT - _BOTTOM + 16, name, anchor))
+        parts.append(_text("name", x, HEIGHT - _BOTTOM + 16, name, anchor))
     for i, text in enumerate(texts):
         values = [s.values[i] or up.low for s in series]
         x = round(_LEFT + (i + 0.5) * wide, 1)
