@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gelato.version import __version__
 
 if TYPE_CHECKING:
+    from gelato.choosing import choose_model
     from gelato.comparison import compare
     from gelato.datasets import list_datasets, load_dataset
     from gelato.errors import GelatoError
@@ -32,6 +33,7 @@ _PUBLIC = {
     "GelatoError": "gelato.errors",
     "Gelato": "gelato.models.gelato",
     "Graph": "gelato.graph",
+    "choose_model": "gelato.choosing",
     "compare": "gelato.comparison",
     "evaluate": "gelato.ranking",
     "list_datasets": "gelato.datasets",
@@ -54,6 +56,7 @@ __all__ = [
     "GelatoError",
     "Graph",
     "__version__",
+    "choose_model",
     "compare",
     "evaluate",
     "list_datasets",

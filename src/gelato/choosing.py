@@ -143,20 +143,30 @@ def _select(
             f"No model suits this graph: {tried[0].why_not}",
             hint="See what was read with: gelato check",
         )
-    best, lost = groups[0], ""
+    best = groups[0]
+    losers: list[Tried] = []
     for rival in groups[1:]:
         gain, error = _gain(rival, best, seed)
         if gain > error:
-            best, lost = rival, ""
+            best, losers = rival, []
         else:
-            lost = f"; {rival.label} gains {_points(gain, error)}, too little to trust"
+            losers.append(rival)
+    lost = _lost(max(losers, key=lambda x: x.ap), best, seed) if losers else ""
     return best, _reason(best, groups[0], lost, seed, has_attributes=has_attributes)
+
+
+def _lost(rival: Tried, best: Tried, seed: int) -> str:
+    """Say why the best of the others was not taken."""
+    gain, error = _gain(rival, best, seed)
+    if gain > 0:
+        return f"; {rival.label} gains {_points(gain, error)}, too little to trust"
+    return f"; {rival.label} has {_percent(rival.ap)}"
 
 
 def _reason(
     best: Tried, plain: Tried, lost: str, seed: int, *, has_attributes: bool
 ) -> str:
-    said = f"{best.label}: validation AP {best.ap:.2%}"
+    said = f"{best.label}: validation AP {_percent(best.ap)}"
     if best is not plain:
         gain, error = _gain(best, plain, seed)
         said += f", {_points(gain, error)} over {plain.label}"
@@ -170,6 +180,10 @@ def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
     assert one.ranked is not None
     assert other.ranked is not None
     return paired_gain(one.ranked, other.ranked, seed=seed)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _points(gain: float, error: float) -> str:

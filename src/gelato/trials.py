@@ -21,8 +21,10 @@ Kind = Literal["plain", "attributes", "trained"]
 Progress = Callable[[str, float, float], None]
 Parameters = dict[str, Any]
 
-# Untrained models may use this share of the time; the rest is for training.
+# Untrained models may use this share of the time, or all of it if no epoch of training
+# would fit into the rest: an epoch takes several times as long as a ranking by walks.
 _UNTRAINED_SHARE = 0.6
+_RANKINGS_PER_EPOCH = 4
 # From here on a model is timed on a few rows before it ranks all pairs.
 _WORTH_A_FORECAST = 50_000_000
 _EPOCHS = 100
@@ -174,7 +176,8 @@ class Trials:
 
     def _has_time(self, model: Any) -> bool:
         """Tell whether there is time to rank all pairs with a model."""
-        left = _UNTRAINED_SHARE * self.seconds - self.elapsed
+        rest = (1 - _UNTRAINED_SHARE) * self.seconds
+        left = self.left - (rest if self._fits_an_epoch(rest) else 0.0)
         if left <= 0 or self.rule.count < _WORTH_A_FORECAST:
             return left > 0
         graph = self.split.train_graph
@@ -193,7 +196,7 @@ class Trials:
                 # Rather one setting well than three settings hardly at all.
                 share = max(1, min(share, int(self.left / (_FEW_EPOCHS * epoch))))
             seconds = self.left / share
-            if seconds < 1.2 * (epoch or 0.0):
+            if not self._fits_an_epoch(seconds) or seconds < 1.2 * (epoch or 0.0):
                 self.tried.append(_untried(parameters, "no time left"))
                 continue
             hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
@@ -261,6 +264,12 @@ class Trials:
 
         self._tell(f"gelato, {said}")
         model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
+
+    def _fits_an_epoch(self, seconds: float) -> bool:
+        """Tell whether an epoch of training may fit into a time, by a rough guess."""
+        if not self.split.graph.num_attributes:
+            return False
+        return seconds > _RANKINGS_PER_EPOCH * self._validation_seconds()
 
     def _validation_seconds(self) -> float:
         walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]

@@ -104,13 +104,13 @@ class TestFit:
 
     def test_no_attributes_is_a_notice(self, gelato, small):
         options = ("--edges", small.edges, "--source", "from", "--target", "to")
-        outcome = gelato("fit", *options)
+        outcome = gelato("fit", *options, "-m", "gelato")
         assert outcome.code == 0
         assert "reduces to its heuristic" in outcome.err
         ap = gelato("evaluate", "run", "--json").json["results"][0]["ap"]
         plain = gelato("evaluate", *options, "-m", "ac", "--json").json
         assert ap == pytest.approx(plain["results"][0]["ap"])
-        forecast = gelato("fit", *options, "--dry-run")
+        forecast = gelato("fit", *options, "-m", "gelato", "--dry-run")
         assert "learns nothing" in forecast.out
 
     def test_dry_run_forecasts_and_writes_nothing(self, gelato, small):
@@ -329,6 +329,8 @@ class TestRunFolders:
     )
     @pytest.mark.parametrize("verb", ["evaluate", "predict"])
     def test_mixing_with_data_or_model_is_misuse(self, gelato, verb, options):
+        if verb == "predict" and options[0] == "--edges":
+            pytest.skip("a newer version of the run's graph is welcome")
         refused(gelato(verb, "run", *options), code=2, says=[options[0]])
 
     def test_a_split_beside_a_run_is_misuse(self, gelato):

@@ -20,8 +20,9 @@ from torch import nn
 from gelato.errors import GelatoError, OutputError, StoredFileError, UsageError
 from gelato.models.gelato import Gelato
 from gelato.splits import split_edges
+from gelato.training.budget import TimeLimit
 from gelato.training.clock import Clock
-from gelato.training.loop import CHECKPOINT, TrainSettings, train
+from gelato.training.loop import CHECKPOINT, StopTraining, TrainSettings, train
 from small_graphs import community_graph
 
 TESTS = Path(__file__).parents[1]
@@ -346,3 +347,72 @@ def test_any_metric_selects_the_epoch(metric):
     model = Gelato(epochs=4, batches=2, hidden=8, lr=0.05, metric=metric).fit(split)
     values = [entry[metric] for entry in model.training_.history]
     assert model.training_.best_epoch == int(np.argmax(values)) + 1
+
+
+class TestStopping:
+    def test_the_best_epoch_so_far_is_kept(self):
+        def stop(entry, state):
+            if entry["epoch"] == 3:
+                raise StopTraining
+
+        task = Toy([0.1, 0.5, 0.2, 0.9])
+        result = train(task, settings(), on_epoch=stop)
+        assert result.best_epoch == 2
+        assert len(result.history) == 3
+
+    def test_before_the_first_validation_there_is_nothing_to_keep(self):
+        def stop(epoch, batch):
+            raise StopTraining
+
+        with pytest.raises(StopTraining):
+            train(Toy(), settings(), on_step=stop)
+
+    def test_a_broken_epoch_does_not_count(self):
+        def stop(epoch, batch):
+            if (epoch, batch) == (3, 1):
+                raise StopTraining
+
+        result = train(Toy([0.1, 0.5, 0.2, 0.9]), settings(), on_step=stop)
+        assert [entry["epoch"] for entry in result.history] == [1, 2]
+
+
+class TestTimeLimit:
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        """A clock that a test moves."""
+        now = [100.0]
+        monkeypatch.setattr("gelato.training.budget.monotonic", lambda: now[0])
+        return now
+
+    def steps(self, limit, clock, seconds, count):
+        for batch in range(count):
+            clock[0] += seconds
+            limit.on_step(1, batch)
+
+    def test_too_few_epochs_end_a_training_after_three_steps(self, clock):
+        limit = TimeLimit(130.0, 10, least_epochs=2)
+        self.steps(limit, clock, 2.0, 2)
+        with pytest.raises(StopTraining):
+            self.steps(limit, clock, 2.0, 1)
+        assert limit.epoch_seconds == pytest.approx(20.0)
+        self.steps(TimeLimit(180.0, 10, least_epochs=2), clock, 2.0, 10)
+
+    def test_a_validation_counts(self, clock):
+        limit = TimeLimit(130.0, 10, validation_seconds=10.0, least_epochs=1)
+        with pytest.raises(StopTraining):
+            self.steps(limit, clock, 2.0, 3)
+
+    def test_another_epoch_must_fit(self, clock):
+        limit = TimeLimit(120.0, 10)
+        clock[0] = 105.0
+        limit.on_epoch({"epoch": 1, "seconds": 5.0}, None)
+        clock[0] = 116.0
+        with pytest.raises(StopTraining):
+            limit.on_epoch({"epoch": 2, "seconds": 5.0}, None)
+        assert limit.epochs == 2
+
+    def test_time_is_up_in_the_middle_of_an_epoch(self, clock):
+        limit = TimeLimit(110.0, 10)
+        self.steps(limit, clock, 0.1, 5)
+        with pytest.raises(StopTraining):
+            self.steps(limit, clock, 6.0, 2)

@@ -21,10 +21,12 @@ from gelato.errors import GelatoError
 # The order of the help page.
 VERBS = (
     "demo",
+    "run",
     "check",
     "fit",
     "evaluate",
     "predict",
+    "explain",
     "compare",
     "report",
     "reproduce",
@@ -46,8 +48,8 @@ _HELP = (
 )
 _EPILOG = (
     "First steps: gelato demo. On your own files: gelato check --edges FILE, then "
-    "gelato predict --edges FILE; or gelato fit --edges FILE --attributes FILE, then "
-    "gelato predict run/."
+    "gelato run --edges FILE --attributes FILE; or gelato fit with the same, then "
+    "gelato predict run/ and gelato explain run/ A B."
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gelato.cli import numbers
 from gelato.cli.options import CandidateOptions
@@ -47,6 +47,32 @@ def make_candidates(
             hint="Rules are: all, hops:K (for example hops:2), file:FILE.",
         )
     return rules.all_pairs(graph, known)
+
+
+def candidate_limits(
+    options: CandidateOptions, graph: Graph, known: IntArray
+) -> dict[str, Any]:
+    """Return the options as arguments of a prediction.
+
+    Not as ready-made candidates where it can be helped: a rule that can be applied to
+    the training edges as well tells the precision to expect among them.
+    """
+    from gelato.io import read_nodes
+
+    kind, _, argument = options.candidates.partition(":")
+    if options.left is not None or options.right is not None:
+        ids = graph.node_ids
+        return {
+            "between": tuple(
+                ids.tolist() if path is None else ids[read_nodes(path, graph)].tolist()
+                for path in (options.left, options.right)
+            )
+        }
+    if kind == "hops" and argument.isdecimal():
+        return {"within_hops": int(argument)}
+    if kind == "file":
+        return {"rule": make_candidates(options, graph, known)}
+    return {}
 
 
 def require_positives(split: EdgeSplit, part: Part) -> None:

@@ -12,9 +12,9 @@ from gelato.cli import numbers
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import describe_split
+from gelato.cli.links import links_table
 from gelato.cli.options import OutputOptions
 from gelato.cli.outputs import check_output_folder
-from gelato.cli.predict import links_table
 from gelato.cli.rankings import BIASED
 from gelato.cli.screen import Screen, make_facts, make_table
 from gelato.cli.training import TRAINING_KERNELS, fit_model, training_facts
@@ -128,7 +128,7 @@ def _compare(screen: Screen, folder: Path, trained: Any) -> None:
     screen.show(
         "", f"Links most likely missing, by {names[0]} from all known edges", ""
     )
-    screen.show(links_table(links, 5))
+    screen.show(links_table(screen, links, 5))
     _print_end(screen, written)
     screen.give(
         {

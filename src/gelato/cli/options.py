@@ -273,6 +273,29 @@ class ModelOptions:
     ] = None
 
 
+@dataclass(frozen=True)
+class ChoiceOptions:
+    """How long models may compete where none is named."""
+
+    budget: Annotated[
+        float | None,
+        _in(
+            _MODEL,
+            "--budget",
+            metavar="SECONDS",
+            help="Without --model: time to choose one by validation edges (120).",
+        ),
+    ] = None
+    quick: Annotated[
+        bool,
+        _in(
+            _MODEL,
+            "--quick",
+            help="Without --model: choose in a few seconds, mostly among heuristics.",
+        ),
+    ] = False
+
+
 RunFolder = Annotated[
     Path | None,
     typer.Argument(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gelato.cli import numbers
-from gelato.cli.candidates import make_candidates
+from gelato.cli.candidates import candidate_limits, make_candidates
 from gelato.cli.forecasts import (
     SELECTING_KERNELS,
     forecast_model,
     give_forecasts,
+    is_heuristic,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, load_graph
+from gelato.cli.links import show_links, write_links
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -27,19 +30,53 @@ from gelato.cli.options import (
     RunOptions,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
-from gelato.cli.run_folders import load_run_model, refuse_beside_run
-from gelato.cli.screen import Screen, make_table, shortened
+from gelato.cli.run_folders import (
+    load_run_model,
+    refuse_beside_run,
+    with_newer_graph,
+)
+from gelato.cli.screen import Screen, safe
 from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.cli.training import fit_model
-from gelato.errors import UsageError
+from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gelato.graph import Graph
     from gelato.ranking import Candidates
 
-_SHOWN = 20  # rows on the screen; files and JSON get all of them
+
+@dataclass(frozen=True)
+class AskedOptions:
+    """Which links, and how many."""
+
+    top: Annotated[
+        int | None,
+        typer.Option("--top", metavar="K", help="The K best links overall (100)."),
+    ] = None
+    per_node: Annotated[
+        int | None,
+        typer.Option("--per-node", metavar="K", help="The K best links of each node."),
+    ] = None
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", metavar="FILE", help="Whose links --per-node lists."),
+    ] = None
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="FILE", help="Score and rank these pairs."),
+    ] = None
+    exclude: Annotated[
+        Path | None,
+        typer.Option("--exclude", metavar="FILE", help="Pairs not to predict."),
+    ] = None
+    max_per_node: Annotated[
+        int | None,
+        typer.Option(
+            "--max-per-node",
+            metavar="K",
+            help="At most K links of any node, so that hubs do not fill the list.",
+        ),
+    ] = None
 
 
 def add(app: typer.Typer) -> None:
@@ -50,30 +87,11 @@ def add(app: typer.Typer) -> None:
 def predict(
     data: DataOptions,
     model: ModelOptions,
+    asked: AskedOptions,
     rule: CandidateOptions,
     run: RunOptions,
     output: OutputOptions,
     folder: RunFolder = None,
-    top: Annotated[
-        int | None,
-        typer.Option("--top", metavar="K", help="The K best links overall (100)."),
-    ] = None,
-    per_node: Annotated[
-        int | None,
-        typer.Option("--per-node", metavar="K", help="The K best links of each node."),
-    ] = None,
-    nodes: Annotated[
-        Path | None,
-        typer.Option("--nodes", metavar="FILE", help="Whose links --per-node lists."),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option("--pairs", metavar="FILE", help="Score and rank these pairs."),
-    ] = None,
-    exclude: Annotated[
-        Path | None,
-        typer.Option("--exclude", metavar="FILE", help="Pairs not to predict."),
-    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -84,104 +102,105 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Predict links: the best pairs that are not edges yet."""
+    """Predict links: the best pairs that are not edges yet.
+
+    Beside a run folder, --edges and --attributes give a newer version of its graph.
+    """
     screen = Screen(output)
     check_output_file(file, TABLE_SUFFIXES)
-    _refuse_mixed(top, per_node, nodes, pairs, (rule, exclude))
-    if folder is None:
-        name = model.model or "ac"
-        made = make_model(name, model)
-        loaded = load_graph(data, screen)
-    else:
-        refuse_beside_run(folder, data, model)
-        made = load_run_model(folder)
-        name, loaded = made.name, LoadedGraph(made.graph_, str(folder))
-    graph = loaded.graph
+    _refuse_mixed(asked, rule)
+    made, loaded = _model_and_graph(screen, data, model, folder)
+    graph, name = loaded.graph, made.name
     for text in graph.notes:
         screen.note(text)
-    asked = _asked(graph, top, per_node, nodes, pairs)
     candidates = None
-    if pairs is None:
-        candidates = _candidates(rule, graph, exclude)
-        asked["rule"] = candidates
+    if asked.pairs is None:
+        candidates = make_candidates(rule, graph, _known(graph, asked.exclude))
+    wanted = _wanted(graph, asked, rule)
     tell_compilation(screen, SELECTING_KERNELS)
     if run.dry_run:
         stored = folder is not None
-        _forecast(screen, name, made, graph, candidates, run.threads, stored=stored)
+        _forecast(screen, made, graph, candidates, run.threads, stored=stored)
         return
     if folder is None:
-        fit_model(screen, name, made, graph)
+        _fit(screen, made, graph)
     if candidates is not None:
         tell_long_run(screen, made, graph, candidates, threads=run.threads)
     with screen.progress(f"predicting with {name}") as progress:
-        links = made.predict(threads=run.threads, progress=progress, **asked)
-    _tell_shortage(screen, top, links.height)
-    if file is not None:
-        from gelato.io import write_table
-
-        write_table(links, file)
-        screen.note(f"wrote {numbers.plural(links.height, 'link')} to {file}")
+        found = made.prediction(threads=run.threads, progress=progress, **wanted)
+    links = found.table
+    for text in (*_shortage(asked.top, links.height), *found.notes):
+        screen.note(text)
+    write_links(screen, links, file)
     among = "" if candidates is None else f" of {numbers.count(candidates.count)}"
-    title = f"{model_title(name, made)} on {loaded.name}: "
-    title += f"{numbers.plural(links.height, 'link')}{among} candidate pairs"
-    screen.show(title, "", links_table(links, _SHOWN))
-    if links.height > _SHOWN and file is None:
-        rest = links.height - _SHOWN
-        screen.show("", f"{rest:,} more: write all of them with -o links.csv")
+    title = f"{model_title(name, made)} on {safe(loaded.name)}: "
+    screen.show(f"{title}{numbers.plural(links.height, 'link')}{among} candidate pairs")
+    show_links(screen, links, file)
     screen.give(
         {
             "data": loaded.to_dict(),
             "model": describe_model(name, made),
             "candidates": None if candidates is None else candidates.count,
+            "notes": list(found.notes),
             "links": links.to_dicts(),
         }
     )
 
 
-def links_table(links: pl.DataFrame, most: int) -> Any:
-    """Return the first rows of a table of links."""
-    columns = ["rank", "source", "target", "score", "degrees"]
-    known = "known" in links.columns
-    rows = []
-    for link in links.head(most).iter_rows(named=True):
-        degrees = (
-            f"{numbers.degree(link['source_degree'])} and "
-            f"{numbers.degree(link['target_degree'])}"
-        )
-        row = [
-            numbers.count(link["rank"]),
-            shortened(link["source"]),
-            shortened(link["target"]),
-            numbers.score(link["score"]),
-            degrees,
-        ]
-        rows.append([*row, "yes" if link["known"] else ""] if known else row)
-    table = make_table(*columns, *(["an edge"] if known else []), rows=rows, text=3)
-    table.columns[0].justify = "right"
-    return table
+def _model_and_graph(
+    screen: Screen, data: DataOptions, model: ModelOptions, folder: Path | None
+) -> tuple[Any, LoadedGraph]:
+    """Return a model that is to be fitted, or the one that a folder holds."""
+    if folder is None:
+        return make_model(model.model or "ac", model), load_graph(data, screen)
+    refuse_beside_run(folder, model)
+    if data.edges is None:
+        refuse_beside_run(folder, data)
+    made = load_run_model(folder)
+    if data.edges is None:
+        return made, LoadedGraph(made.graph_, str(folder))
+    newer = load_graph(data, screen)
+    screen.note(
+        f"{folder} holds {numbers.plural(made.graph_.num_edges, 'edge')}; predicting "
+        f"from the {newer.graph.num_edges:,} of {newer.name}."
+    )
+    return with_newer_graph(made, folder, newer), newer
 
 
-def _refuse_mixed(
-    top: int | None,
-    per_node: int | None,
-    nodes: Path | None,
-    pairs: Path | None,
-    limits: tuple[CandidateOptions, Path | None],
-) -> None:
-    ways = {"--top": top, "--per-node": per_node, "--pairs": pairs}
+def _fit(screen: Screen, model: Any, graph: Graph) -> None:
+    """Fit a model to all edges; a heuristic also learns what precision to expect."""
+    from gelato.splits import split_edges
+
+    known: Any = graph
+    if is_heuristic(model.name):
+        # It predicts from all edges in any case; held-out ones only measure it.
+        try:
+            known = split_edges(graph, test=0.0)
+        except GelatoError:
+            known = graph
+    fit_model(screen, model.name, model, known)
+
+
+def _refuse_mixed(asked: AskedOptions, rule: CandidateOptions) -> None:
+    ways = {"--top": asked.top, "--per-node": asked.per_node, "--pairs": asked.pairs}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise UsageError(
             f"{used[0]} and {used[1]} exclude each other.",
             hint="Ask for the best links overall, of each node, or for given pairs.",
         )
-    if nodes is not None and per_node is None:
+    if asked.nodes is not None and asked.per_node is None:
         raise UsageError(
             "--nodes goes with --per-node.",
             hint="For example: --per-node 10 --nodes FILE",
         )
-    rule, exclude = limits
-    if pairs is not None and (rule != CandidateOptions() or exclude is not None):
+    if asked.max_per_node is not None and used not in ([], ["--top"]):
+        raise UsageError(
+            f"--max-per-node limits the best links overall, not {used[0]}.",
+            hint="Use it with --top.",
+        )
+    limited = rule != CandidateOptions() or asked.exclude is not None
+    if asked.pairs is not None and limited:
         raise UsageError(
             "--pairs scores exactly the pairs of its file, without candidates.",
             hint="Leave out --candidates, --left, --right and --exclude; or use "
@@ -189,45 +208,47 @@ def _refuse_mixed(
         )
 
 
-def _asked(
-    graph: Graph,
-    top: int | None,
-    per_node: int | None,
-    nodes: Path | None,
-    pairs: Path | None,
+def _wanted(
+    graph: Graph, asked: AskedOptions, rule: CandidateOptions
 ) -> dict[str, Any]:
+    """Return the arguments of a prediction."""
     from gelato.io import read_nodes, read_pairs
 
     ids = graph.node_ids
-    if pairs is not None:
-        indices = read_pairs(pairs, graph)
+    if asked.pairs is not None:
+        indices = read_pairs(asked.pairs, graph)
         ends = (ids[indices[:, side]].tolist() for side in (0, 1))
         return {"pairs": list(zip(*ends, strict=True))}
-    chosen = None if nodes is None else ids[read_nodes(nodes, graph)].tolist()
-    return {"top": top, "per_node": per_node, "nodes": chosen}
+    chosen = asked.nodes
+    return {
+        "top": asked.top,
+        "per_node": asked.per_node,
+        "nodes": None if chosen is None else ids[read_nodes(chosen, graph)].tolist(),
+        "exclude": asked.exclude,
+        "max_per_node": asked.max_per_node,
+        **candidate_limits(rule, graph, _known(graph, asked.exclude)),
+    }
 
 
-def _candidates(
-    rule: CandidateOptions, graph: Graph, exclude: Path | None
-) -> Candidates:
+def _known(graph: Graph, exclude: Path | None) -> Any:
+    """Return the pairs that are not to be predicted."""
     import numpy as np
 
     from gelato.io import read_pairs
 
-    known = graph.edges
-    if exclude is not None:
-        known = np.concatenate([known, read_pairs(exclude, graph)])
-    return make_candidates(rule, graph, known)
+    if exclude is None:
+        return graph.edges
+    return np.concatenate([graph.edges, read_pairs(exclude, graph)])
 
 
-def _tell_shortage(screen: Screen, top: int | None, found: int) -> None:
-    if top is not None and found < top:
-        screen.note(f"{top:,} links were asked for, but there are only {found:,}.")
+def _shortage(top: int | None, found: int) -> list[str]:
+    if top is None or found >= top:
+        return []
+    return [f"{top:,} links were asked for, but there are only {found:,}."]
 
 
 def _forecast(
     screen: Screen,
-    name: str,
     model: Any,
     graph: Graph,
     candidates: Candidates | None,
@@ -236,8 +257,8 @@ def _forecast(
     stored: bool,
 ) -> None:
     coming = {
-        name: forecast_model(
-            name,
+        model.name: forecast_model(
+            model.name,
             lambda: model if stored else model.fit(graph),
             graph,
             candidates=candidates,

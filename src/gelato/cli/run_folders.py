@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gelato.cli.options import DataOptions, ModelOptions, SplitOptions
-from gelato.errors import OutputError, StoredFileError, UsageError
+from gelato.errors import InputError, OutputError, StoredFileError, UsageError
 
 if TYPE_CHECKING:
+    from gelato.cli.inputs import LoadedGraph
     from gelato.splits import EdgeSplit
     from gelato.storage import Run
 
@@ -122,8 +123,8 @@ def _listed_files(config: Path) -> list[str]:
     return [name for name in files if Path(name).name == name]
 
 
-def check_same_run(run: Run, folder: Path, model: Any, split: EdgeSplit) -> None:
-    """Refuse a stored run that is not the one that the options ask for."""
+def check_same_run(run: Run, folder: Path, model: Any) -> None:
+    """Refuse a stored run of another model than the options ask for."""
     asked = {
         name: value
         for name, value in model.get_params().items()
@@ -135,10 +136,36 @@ def check_same_run(run: Run, folder: Path, model: Any, split: EdgeSplit) -> None
     differing = sorted(
         name for name in {*found, *expected} if found.get(name) != expected.get(name)
     )
-    if run.split is None or run.split.fingerprint != split.fingerprint:
-        differing.append("split")
     if differing:
-        raise StoredFileError(
-            f"{folder} holds another run: its {differing[0]} differs.",
-            hint="Name another folder with -o, or replace the run with --overwrite.",
+        _refuse_other(folder, differing[0])
+
+
+def check_same_split(run: Run, folder: Path, split: EdgeSplit) -> None:
+    """Refuse a stored run of another graph or split."""
+    if run.split is None or run.split.fingerprint != split.fingerprint:
+        _refuse_other(folder, "split")
+
+
+def _refuse_other(folder: Path, what: str) -> NoReturn:
+    raise StoredFileError(
+        f"{folder} holds another run: its {what} differs.",
+        hint="Name another folder with -o, or replace the run with --overwrite.",
+    )
+
+
+def with_newer_graph(model: Any, folder: Path, newer: LoadedGraph) -> Any:
+    """Return a stored model over a newer version of its graph, nothing learned again.
+
+    A graph that lacks most nodes of the run is another graph, and refused; so are
+    other attributes, where the model uses them.
+    """
+    known = model.graph_
+    here = set(map(str, newer.graph.node_ids.tolist()))
+    shared = sum(str(node) in here for node in known.node_ids.tolist())
+    if 2 * shared < known.num_nodes:
+        raise InputError(
+            f"{newer.name} is another graph than that of {folder}: it has "
+            f"{shared:,} of its {known.num_nodes:,} nodes.",
+            hint="Give a newer version of the same graph, or fit again.",
         )
+    return model.with_graph(newer.graph)

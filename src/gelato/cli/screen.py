@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST_CELL = 40
 _FACT_NAME = 12  # so that facts printed one after the other line up
+_PAGE = 80  # columns that readers of a file can be expected to have
 _WIDEST = 10_000  # columns of a table outside of a terminal
 _PATIENCE = 2.0  # seconds without a sign of life before a progress bar appears
 
@@ -119,6 +121,16 @@ class Screen:
                 self._out.print(part)
             else:
                 self._print_whole(part)
+
+    @property
+    def width(self) -> int:
+        """Columns that a table may take: the terminal's, or 80 outside of one."""
+        return self._out.width if self._out.is_terminal else _PAGE
+
+    def fits(self, part: RenderableType) -> bool:
+        """Tell whether a table needs no more than that."""
+        measured = Measurement.get(self._out, self._out.options, part)
+        return measured.maximum <= self.width
 
     def give(self, result: dict[str, Any]) -> None:
         """Print a result as JSON on stdout, if JSON is asked for."""

@@ -1,0 +1,80 @@
+"""``gelato explain``: why two nodes have their score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gelato.cli.grouping import grouped
+from gelato.cli.nodes import node_of
+from gelato.cli.options import OutputOptions
+from gelato.cli.outputs import check_output_file
+from gelato.cli.run_folders import load_run_model
+from gelato.cli.screen import Screen
+from gelato.cli.settings import describe_model
+
+if TYPE_CHECKING:
+    from gelato.explanation import Explanation
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("explain")(grouped(explain))
+
+
+def explain(
+    output: OutputOptions,
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A folder of 'gelato fit'.")
+    ],
+    source: Annotated[str, typer.Argument(metavar="A", help="A node's id.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="Another node's id.")],
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", help="How many walks to list.")
+    ] = 10,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw it: .png, .svg or .pdf."),
+    ] = None,
+) -> None:
+    """Explain a score: the walks that it is the sum of, and what gave them weight.
+
+    Ids that start with a dash come after two dashes: gelato explain run -- -1 7
+    """
+    screen = Screen(output)
+    check_output_file(picture, _PICTURES)
+    model = load_run_model(folder)
+    ends = (node_of(model.graph_, text) for text in (source, target))
+    why = model.explain(*ends, top=top)
+    if picture is not None:
+        _draw(why, picture)
+        screen.note(f"wrote {picture}")
+    screen.show(*why.to_text().splitlines())
+    screen.give(
+        {
+            "run": str(folder),
+            "model": describe_model(model.name, model),
+            "explanation": why.to_dict(),
+        }
+    )
+
+
+def _draw(why: Explanation, path: Path) -> None:
+    from io import BytesIO
+
+    from matplotlib import rc_context
+
+    from gelato.io import write_bytes_atomic
+    from gelato.report.explanations import draw_explanation
+
+    drawn = BytesIO()
+    kind = path.suffix.lower().lstrip(".")
+    # Without a date the same explanation is the same file.
+    metadata = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+    with rc_context({"svg.hashsalt": "gelato", "svg.fonttype": "none"}):
+        draw_explanation(why).savefig(drawn, format=kind, metadata=metadata, dpi=150)
+    write_bytes_atomic(path, drawn.getvalue())

@@ -1,0 +1,111 @@
+"""Fit a model for good: train or choose it, measure it, keep it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gelato.cli import numbers
+from gelato.cli.run_folders import CHECKPOINT, has_checkpoint
+from gelato.cli.screen import Screen, make_table
+from gelato.cli.training import Interrupted, fit_model, training_facts
+
+if TYPE_CHECKING:
+    from gelato.splits import EdgeSplit
+
+_PARTS = {"validation": "valid", "test": "test"}
+_ROWS = ("ap", "prec@100%", "hits@100", "mrr", "auc")
+_TITLES = {"ap": "AP", "mrr": "MRR", "auc": "AUC"}
+
+
+def train(
+    screen: Screen,
+    name: str,
+    model: Any,
+    split: EdgeSplit,
+    folder: Path | None,
+    *,
+    resume: bool = False,
+    threads: int | None = None,
+) -> None:
+    """Fit a model; an interruption says how to go on."""
+    # Threads decide nothing, so they are no part of what is kept.
+    own = getattr(model, "threads", None)
+    if threads is not None and hasattr(model, "threads"):
+        model.threads = threads
+    try:
+        fit_model(screen, name, model, split, folder=folder, resume=resume)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(_how_to_go_on(folder)) from stop
+    if hasattr(model, "threads"):
+        model.threads = own
+
+
+def _how_to_go_on(folder: Path | None) -> str:
+    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
+    if folder is None or not has_checkpoint(folder):
+        return "There is no checkpoint yet: run the same command again."
+    return f"Go on with: gelato {shlex.join(words)} --resume"
+
+
+def measure(
+    screen: Screen, model: Any, split: EdgeSplit, threads: int | None
+) -> dict[str, Any]:
+    """Return what a finished run records: the training, and exact metrics."""
+    from gelato.ranking import evaluate
+
+    measured: dict[str, Any] = {"training": training_facts(model), "metrics": {}}
+    for title, part in _PARTS.items():
+        if not len(split.positives(part)):  # type: ignore[arg-type]
+            continue
+        with screen.progress(f"ranking the {title} edges") as progress:
+            result = evaluate(
+                model,
+                split,
+                part=part,  # type: ignore[arg-type]
+                threads=threads,
+                progress=progress,
+            )
+        measured["metrics"][title] = result.to_dict()
+    return measured
+
+
+def keep(model: Any, folder: Path, measured: dict[str, Any]) -> None:
+    """Write a run folder."""
+    model.save(folder, metrics=measured)
+    # Only a finished run makes it superfluous.
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def metrics_table(metrics: dict[str, dict[str, Any]]) -> Any:
+    """Return stored results side by side, a random order beside each."""
+    columns = ["in percent, all pairs"]
+    for part in metrics:
+        columns += [part, "random order"]
+    table = make_table(*columns)
+    for row in _ROWS:
+        cells = [_TITLES.get(row, row)]
+        for result in metrics.values():
+            cells += [numbers.percent(_value(result, row)), _chance(result, row)]
+        table.add_row(*cells)
+    return table
+
+
+def _value(result: dict[str, Any], row: str) -> float:
+    kind, _, argument = row.partition("@")
+    nested = {"prec": "precision_at", "hits": "hits_at"}
+    return float(result[nested[kind]][argument] if argument else result[row])
+
+
+def _chance(result: dict[str, Any], row: str) -> str:
+    from gelato.cli.rankings import random_hits, random_mrr
+
+    negatives = result["negatives"]
+    chances = {
+        "hits@100": random_hits(negatives, 100),
+        "mrr": random_mrr(negatives),
+        "auc": 0.5,
+    }
+    return numbers.percent(chances.get(row, result["random_ap"]))

@@ -1,0 +1,174 @@
+"""``gelato run``: from files to links in one command."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.choice import choose, give_candidates, is_open
+from gelato.cli.fitting import keep, measure, train
+from gelato.cli.forecasts import SELECTING_KERNELS, tell_compilation
+from gelato.cli.grouping import grouped
+from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.links import show_links, write_links
+from gelato.cli.options import (
+    ChoiceOptions,
+    DataOptions,
+    ModelOptions,
+    OutputOptions,
+    RunOptions,
+    SplitOptions,
+)
+from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file, new_folder
+from gelato.cli.run_folders import clear_run, look_into_folder
+from gelato.cli.screen import Screen, make_facts, safe
+from gelato.cli.settings import describe_model, make_model, model_title
+from gelato.cli.training import TRAINING_KERNELS, is_trained
+
+_LINKS = "links.csv"
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("run")(grouped(run_all))
+
+
+def run_all(
+    data: DataOptions,
+    split: SplitOptions,
+    model: ModelOptions,
+    choice: ChoiceOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", help="The K best links overall.")
+    ] = 100,
+    max_per_node: Annotated[
+        int | None,
+        typer.Option(
+            "--max-per-node", metavar="K", help="At most K links of any node."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help=f"Keep the run and its links ({_LINKS}).",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--links", metavar="FILE", help="Write all links to this file."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run in the folder.")
+    ] = False,
+) -> None:
+    """From files to links: choose a model, measure it honestly, predict.
+
+    Fits as 'gelato fit' does, then predicts from all edges as 'gelato predict' does.
+    """
+    screen = Screen(output)
+    check_output_file(file, TABLE_SUFFIXES)
+    made = (
+        None if is_open(model, choice) else make_model(model.model or "gelato", model)
+    )
+    if folder is not None and not run.dry_run:
+        look_into_folder(folder, resume=False, overwrite=overwrite)
+    loaded, parts = load_split(data, split, screen)
+    for text in loaded.graph.notes:
+        screen.note(text)
+    trained = made is None or is_trained(made)
+    kernels = TRAINING_KERNELS if trained else ()
+    tell_compilation(screen, (*kernels, *SELECTING_KERNELS))
+    if run.dry_run:
+        _forecast(screen, made, parts, choice)
+        return
+    with nullcontext() if folder is None else new_folder(folder):
+        if folder is not None and overwrite:
+            clear_run(folder)
+        more: dict[str, Any] = {"choice": None}
+        if made is None:
+            chosen = choose(screen, parts, model, choice, threads=run.threads)
+            made, more = chosen.model, {"choice": chosen.to_dict()}
+        else:
+            train(screen, made.name, made, parts, folder, threads=run.threads)
+        measured = measure(screen, made, parts, run.threads) | more
+        if folder is not None:
+            keep(made, folder, measured)
+    with screen.progress(f"predicting with {made.name}") as progress:
+        asked = {"top": top, "max_per_node": max_per_node}
+        found = made.prediction(threads=run.threads, progress=progress, **asked)
+    for text in found.notes:
+        screen.note(text)
+    kept = folder / _LINKS if folder is not None and file is None else file
+    write_links(screen, found.table, kept)
+    _print(screen, made, loaded, measured, folder)
+    show_links(screen, found.table, kept)
+    screen.give(
+        {
+            "data": loaded.to_dict(),
+            "split": describe_split(parts),
+            "model": describe_model(made.name, made),
+            "run": None if folder is None else str(folder),
+            **measured,
+            "notes": [*getattr(made, "notes_", ()), *found.notes],
+            "links": found.table.to_dicts(),
+        }
+    )
+
+
+def _forecast(screen: Screen, model: Any, split: Any, choice: ChoiceOptions) -> None:
+    from gelato.cli.training_forecast import forecast_training, give_training_forecast
+
+    if model is None:
+        give_candidates(screen, split, choice)
+        return
+    coming = forecast_training(screen, model, split) if is_trained(model) else None
+    give_training_forecast(screen, model.name, coming)
+
+
+def _print(
+    screen: Screen,
+    model: Any,
+    loaded: LoadedGraph,
+    measured: dict[str, Any],
+    folder: Path | None,
+) -> None:
+    graph, choice = loaded.graph, measured["choice"]
+    rows = [
+        (
+            "graph",
+            f"{safe(loaded.name)}: {numbers.plural(graph.num_nodes, 'node')}, "
+            f"{numbers.plural(graph.num_edges, 'edge')}, "
+            f"{numbers.plural(graph.num_attributes, 'attribute')}",
+        )
+    ]
+    if choice is None:
+        rows.append(("model", model_title(model.name, model)))
+    else:
+        rows.append(("chosen", choice["reason"]))
+    test = measured["metrics"].get("test")
+    if test is not None:
+        pairs = test["positives"] + test["negatives"]
+        rows.append(
+            (
+                "test AP",
+                f"{numbers.percent(test['ap'])} %, in a random order "
+                f"{numbers.percent(test['random_ap'])} %: "
+                f"{numbers.plural(test['positives'], 'held-out edge')} ranked among "
+                f"{numbers.count(pairs)} pairs",
+            )
+        )
+    if folder is not None:
+        rows += [
+            ("written", f"{folder}/"),
+            ("why a link", f"gelato explain {folder} A B"),
+        ]
+    screen.show(make_facts(rows))
