@@ -36,7 +36,7 @@ class TestFit:
         assert choice["budget"] == 0.5
         assert library.load("run").name == choice["model"]
         assert sum(row["chosen"] for row in choice["candidates"]) == 1
-        lines = [x for x in outcome.out.splitlines() if "chosen in" not in x]
+        lines = [x for x in outcome.out.splitlines()[1:] if "chosen in" not in x]
         assert max(map(len, lines)) <= 80
 
     def test_the_winner_can_be_fitted_by_name(self, gelato, small):

@@ -103,11 +103,11 @@ def candidates_table(stored: dict[str, Any]) -> Any:
     """Return what competed, from the record of a choice; what did not run last."""
     ran = [row for row in stored["candidates"] if row["ap"] is not None]
     ran.sort(key=lambda row: -row["ap"])
-    table = make_table("model", "with", "validation AP", "time", text=2)
+    table = make_table("model", "with", "valid. AP", "time", text=2)
     for row in ran:
         table.add_row(
             ("* " if row["chosen"] else "  ") + row["model"],
-            row["parameters"].replace(" = ", "="),
+            row["parameters"].replace(" = ", "=").replace(",", ""),
             f"{numbers.percent(row['ap'])} %",
             numbers.short_duration(row["seconds"]),
         )

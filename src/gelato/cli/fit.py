@@ -159,7 +159,6 @@ def _print(
             f"{choice['reason']}",
             "",
             candidates_table(choice),
-            "",
         )
     training = measured.get("training")
     if training is not None:
