@@ -17,6 +17,7 @@ from gelato.graph import Graph
 from gelato.ranking.evaluate import test_candidates as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
+from gelato.trials import inner_folds
 
 PLAIN = ("cn", "aa", "ra", "pa", "ac")
 
@@ -101,6 +102,24 @@ class TestUntrained:
         chosen = [choose(part, 60, train=False).candidates for part in (split, blind)]
         one, two = (x.select("model", "parameters", "ap", "chosen") for x in chosen)
         assert one.equals(two)
+
+    def test_few_validation_edges_are_helped_out_by_training_edges(self):
+        split = split_of(homophilous)
+        folds = inner_folds(split, seed=0)
+        assert len(folds) == 9
+        known = {tuple(pair) for pair in split.train.tolist()}
+        for fold in folds:
+            held = {tuple(pair) for pair in fold.valid.tolist()}
+            kept = {tuple(pair) for pair in fold.train.tolist()}
+            assert held | kept == known
+            assert not held & kept
+            assert len(held) == len(split.valid)
+        row = choose(split, 60, train=False).candidates.row(0, named=True)
+        model = gelato.make(row["model"])
+        parts = [split, *folds]
+        values = [gelato.evaluate(model.fit(x), x, part="valid").ap for x in parts]
+        assert row["mean_ap"] == pytest.approx(np.mean(values))
+        assert row["ap"] == values[0]
 
     def test_directed_graphs_get_what_suits_them(self):
         edges = np.argwhere(np.random.default_rng(0).random((60, 60)) < 0.06)

@@ -8,6 +8,7 @@ for noise. Test edges are never looked at.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +38,9 @@ class Choice:
     candidates : polars.DataFrame
         One row per candidate, in the order of trial: ``model``, ``parameters``,
         ``kind`` ("plain", "attributes" or "trained"), validation values ``ap``,
-        ``prec@100%`` and ``auc``, ``epochs``, ``seconds``, ``why_not`` (null if it ran)
-        and ``chosen``.
+        ``prec@100%`` and ``auc``, ``mean_ap`` (over the validation edges and, in small
+        graphs, training edges held out in turn), ``epochs``, ``seconds``, ``why_not``
+        (null if it ran) and ``chosen``.
     seconds : float
         Time taken.
     budget : float
@@ -83,7 +85,8 @@ def choose_model(
     then Gelato with a few settings, each stopped early or by the clock. The best of a
     later group replaces the best so far only if its average precision is larger by
     more than the bootstrap standard error of the paired difference. Without useful
-    attributes the choice is therefore a plain heuristic.
+    attributes the choice is therefore a plain heuristic. Where there are few validation
+    edges in a small graph, untrained models also rank training edges held out in turn.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def _select(
     for kind in ("plain", "attributes", "trained"):
         ran = [x for x in tried if x.kind == kind and x.ranked is not None]
         if ran:
-            groups.append(max(ran, key=lambda x: x.ap))
+            groups.append(max(ran, key=lambda x: x.mean_ap))
     if not groups:
         raise InputError(
             f"No model suits this graph: {tried[0].why_not}",
@@ -177,9 +180,15 @@ def _reason(
 
 
 def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
+    """Return a gain and its error, over all folds that both have."""
     assert one.ranked is not None
     assert other.ranked is not None
-    return paired_gain(one.ranked, other.ranked, seed=seed)
+    pairs = [(one.ranked, other.ranked)]
+    if one.folds and other.folds:
+        pairs += zip(one.folds, other.folds, strict=True)
+    gains = [paired_gain(a, b, seed=seed) for a, b in pairs]
+    error = math.hypot(*(error for _, error in gains)) / len(gains)
+    return sum(gain for gain, _ in gains) / len(gains), error
 
 
 def _percent(share: float) -> str:
