@@ -51,7 +51,8 @@ class TestStart:
 
 
 class TestData:
-    def test_list(self, gelato):
+    def test_list(self, gelato, monkeypatch):
+        monkeypatch.delenv("GELATO_DATA", raising=False)
         assert "part of gelato" in gelato("data", "list").out
         assert len(gelato("data", "list", "--json").json["datasets"]) == 5
 
