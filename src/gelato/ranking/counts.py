@@ -84,7 +84,7 @@ def rank_counts(
         Called with (rows done, rows in all).
     """
     n = candidates.num_nodes
-    scores = score_pairs(scorer, positives, n)
+    scores = score_pairs(scorer, positives, n, threads=threads)
     thresholds, positive_counts = np.unique(scores, return_counts=True)
     near: int | None = None
     if isinstance(candidates, ListedPairs):

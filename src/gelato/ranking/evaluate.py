@@ -170,7 +170,7 @@ def evaluate(
     if protocol == "sampled":
         negatives = sample_negatives(rule, positives, seed=seed)
         both = np.concatenate([positives, negatives])
-        scores = score_pairs(scorer, both, rule.num_nodes)
+        scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
         counts = counts_of_scores(scores[: len(positives)], scores[len(positives) :])
     else:
         counts = rank_counts(

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
+from gelato.engines import map_ordered
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import walks
@@ -297,7 +298,9 @@ def row_blocks(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
         yield rows[start:]
 
 
-def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArray:
+def score_pairs(
+    scorer: RowScorer, pairs: IntArray, num_nodes: int, *, threads: int | None = None
+) -> FloatArray:
     """Score given pairs by the same path that scores whole rows.
 
     Ranking compares these scores with those of row blocks, so they must agree to the
@@ -313,23 +316,29 @@ def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArra
     ends = np.concatenate(([0], np.cumsum(counts)))
     near = has_near_pairs(scorer)
     cost = scorer.near_bounds[rows] if near else np.full(len(rows), num_nodes)  # type: ignore[attr-defined]
-    done = 0
-    for block in row_blocks(rows, cost):
-        span = order[ends[done] : ends[done + len(block)]]
-        within = np.repeat(np.arange(len(block)), counts[done : done + len(block)])
+    # Columns up to the row need not be scored where no pair asks for one.
+    upper = bool(np.all(pairs[:, 0] < pairs[:, 1]))
+
+    def pick(block: IntArray) -> tuple[IntArray, FloatArray]:
+        start = int(np.searchsorted(rows, block[0]))
+        span = order[ends[start] : ends[start + len(block)]]
+        size = counts[start : start + len(block)]
+        within = np.repeat(np.arange(len(block)), size)
         columns = pairs[span, 1]
         if near:
-            scores[span] = _pick_near(scorer, block, within, columns)
-        else:
-            scores[span] = checked_rows(scorer, block, num_nodes)[within, columns]
-        done += len(block)
+            return span, _pick_near(scorer, block, within, columns, upper=upper)
+        dense = checked_rows(scorer, block, num_nodes)
+        return span, dense[within, columns]
+
+    for span, picked in map_ordered(pick, row_blocks(rows, cost), threads=threads):
+        scores[span] = picked
     return scores
 
 
 def _pick_near(
-    scorer: Any, rows: IntArray, within: IntArray, columns: IntArray
+    scorer: Any, rows: IntArray, within: IntArray, columns: IntArray, *, upper: bool
 ) -> FloatArray:
-    block = scorer.near_rows(rows, upper=False)
+    block = scorer.near_rows(rows, upper=upper)
     picked: FloatArray = scorer.far.at(rows[within], columns)
     walks.pick_near(block.indptr, block.columns, block.scores, within, columns, picked)
     return picked
