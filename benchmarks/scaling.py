@@ -84,6 +84,8 @@ def draw(record: dict[str, Any], path: Path) -> None:
             values = [point["seconds"][part] for point in points]
             label = f"{part}, slope {record['slopes'][name][part]:.2f}"
             axis.loglog(sizes, values, color=colour, marker=marker, label=label)
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7)
+        axis.minorticks_off()
         axis.set_xlabel(name)
         axis.legend(fontsize=8, frameon=False)
         axis.grid(alpha=0.3)
