@@ -156,7 +156,7 @@ class TestFit:
         screen._error = Console(file=written, force_terminal=True, width=80)
         times = iter(range(0, 10_000, 30))
         monkeypatch.setattr(training, "monotonic", lambda: next(times))
-        model = SimpleNamespace(epochs=4, batches=3, metric="ap")
+        model = SimpleNamespace(epochs=4, steps_=3, metric="ap")
         entry = {"epoch": 1, "loss": 0.25, "ap": 0.125}
         with training.watch_training(screen, "mine", model) as watch:
             for batch in range(3):
@@ -165,7 +165,7 @@ class TestFit:
         assert "12 steps of mine take about" in written.getvalue()
         assert "epoch 1/4" in written.getvalue()
         assert "ap 12.50, best 12.50 (epoch 1)" in written.getvalue()
-        assert Screen(OutputOptions(quiet=True)).training_bar("x", 1) is None
+        assert Screen(OutputOptions(quiet=True)).training_bar("x") is None
 
 
 class TestInterruption:

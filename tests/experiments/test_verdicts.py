@@ -62,6 +62,25 @@ def test_without_a_deviation_the_printed_digits_decide(value, verdict):
     assert cell([value], 2.65, None).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("metric", "published", "sd", "mark", "method", "tolerance"),
+    [
+        ("ap", 0.82, 0.03, "", "HGCN", 0.25 * 0.82),
+        ("ap", 2.05, 0.61, "", "Neo-GNN", 3 * 0.61),
+        ("ap", 6.75, None, "*", "Neo-GNN", 0.35 * 6.75),
+        ("auc", 92.6, 0.29, "", "HGCN", 2.0),
+        ("auc", 90.43, 1.37, "", "Neo-GNN", 3.0),
+    ],
+)
+def test_networks_have_tolerances_of_their_own(
+    metric, published, sd, mark, method, tolerance
+):
+    cell = Cell(
+        method, "cora", metric, (1.0,), (1,), published, sd, mark=mark, group="GNN"
+    )
+    assert cell.tolerance == pytest.approx(tolerance)
+
+
 def test_nothing_to_compare():
     assert cell([]).verdict == "missing"
     assert cell([]).tolerance is None

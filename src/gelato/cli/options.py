@@ -253,8 +253,8 @@ class ModelOptions:
             _MODEL,
             "--preset",
             metavar="NAME",
-            help="Gelato's parameters in the paper for cora, citeseer, pubmed, photo "
-            "or computers.",
+            help="The model's parameters in the paper for cora, citeseer, pubmed, "
+            "photo or computers.",
         ),
     ] = None
     settings: Annotated[

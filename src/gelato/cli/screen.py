@@ -153,11 +153,11 @@ class Screen:
         if not self.quiet:
             _print(self._error, Text(safe(text)))
 
-    def training_bar(self, what: str, total: int) -> TrainingBar | None:
+    def training_bar(self, what: str) -> TrainingBar | None:
         """Return a bar for many steps, or ``None`` where there is no terminal."""
         if self.quiet or not self._error.is_terminal:
             return None
-        return TrainingBar(self._error, what, total)
+        return TrainingBar(self._error, what)
 
     def _print_whole(self, part: RenderableType) -> None:
         """Print a table for a file or another program: no line folded or padded."""
@@ -209,7 +209,7 @@ class Screen:
 class TrainingBar:
     """A bar of steps under a line of text that changes with every epoch."""
 
-    def __init__(self, console: Console, what: str, total: int) -> None:
+    def __init__(self, console: Console, what: str) -> None:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -228,12 +228,12 @@ class TrainingBar:
             expand=True,
             speed_estimate_period=120,
         )
-        self._task = self._bar.add_task(safe(what), total=total)
+        self._task = self._bar.add_task(safe(what), total=None)
         self._bar.start()
 
-    def step(self, done: int) -> None:
+    def step(self, done: int, total: int) -> None:
         """Move the bar."""
-        self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, completed=done, total=total)
 
     def describe(self, text: str) -> None:
         """Say how it goes."""

@@ -47,23 +47,22 @@ def make_model(name: str, options: ModelOptions) -> Any:
     for key, value in given.items():
         if key in known:
             _check_type(name, known[key], value)
-    chosen = _preset(name, options.preset, known) | _seed(options.seed, given, known)
+    chosen = _preset(name, options.preset) | _seed(options.seed, given, known)
     return make(name, **(chosen | given))
 
 
-def _preset(name: str, chosen: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
+def _preset(name: str, chosen: str | None) -> dict[str, Any]:
     """Return the parameters of a preset."""
     if chosen is None:
         return {}
-    from gelato.models.presets import preset
+    from gelato.models.presets import has_presets, preset
 
-    found = preset(chosen)
-    if not set(found) <= set(known):
+    if not has_presets(name):
         raise UsageError(
-            f"A preset holds parameters of Gelato, which {name!r} does not have.",
+            f"There are no presets for {name!r}: the paper gives it no parameters.",
             hint="Leave out --preset, or choose --model gelato.",
         )
-    return found
+    return preset(chosen, name)
 
 
 def _seed(

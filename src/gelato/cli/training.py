@@ -115,18 +115,17 @@ class Watch:
     name : str
         What is trained.
     model : Model
-        Has ``epochs``, ``batches`` and ``metric``.
+        Has ``epochs`` and ``metric``, and ``steps_`` once training begins.
     """
 
     def __init__(self, screen: Screen, name: str, model: Any) -> None:
         self.screen, self.name = screen, name
-        self.epochs, self.batches = model.epochs, model.batches
-        self.metric = model.metric
+        self.model, self.epochs, self.metric = model, model.epochs, model.metric
         self.started: float | None = None
         self.last_line = -_LINE_SECONDS
         self.steps = 0
         self.first_epoch = 1
-        self.bar = screen.training_bar(f"training {name}", self.epochs * self.batches)
+        self.bar = screen.training_bar(f"training {name}")
 
     def on_step(self, epoch: int, batch: int) -> None:
         """Note a step; after a few of them, tell of a long training."""
@@ -137,7 +136,8 @@ class Watch:
             if self.steps == _TIMED_STEPS - 1:
                 self._tell_long()
         if self.bar is not None:
-            self.bar.step((epoch - 1) * self.batches + batch + 1)
+            steps = self.model.steps_
+            self.bar.step((epoch - 1) * steps + batch + 1, self.epochs * steps)
 
     def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
         """Show what an epoch gave."""
@@ -165,7 +165,7 @@ class Watch:
 
     def _tell_long(self) -> None:
         assert self.started is not None
-        rest = (self.epochs - self.first_epoch + 1) * self.batches
+        rest = (self.epochs - self.first_epoch + 1) * self.model.steps_
         seconds = (monotonic() - self.started) / self.steps * rest
         if seconds >= _LONG:
             self.screen.note(

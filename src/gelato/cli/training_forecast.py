@@ -94,12 +94,12 @@ def forecast_training(
     if trial.validation is None:
         trial.validation = _validation_seconds(split)
     checks = -(-model.epochs // model.validate_every)
-    training = trial.step_seconds * model.batches
+    training = trial.step_seconds * model.steps_
     return TrainingForecast(
         edges=len(split.train),
         pairs=_pairs(model, split),
         epochs=model.epochs,
-        steps=model.batches,
+        steps=model.steps_,
         step_seconds=trial.step_seconds,
         validation_seconds=trial.validation,
         epoch_seconds=training + trial.validation * checks / model.epochs,

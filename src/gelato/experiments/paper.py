@@ -37,6 +37,8 @@ class Row:
         What the paper calls the row, where the method's name does not say it.
     mark : str
         The paper's mark: ``*`` one run only, ``***`` too slow, ``OOM``; else empty.
+    group : str
+        The paper's group of methods, such as ``"GNN"``; else empty.
     """
 
     method: str
@@ -47,6 +49,7 @@ class Row:
     label: str = ""
     title: str = ""
     mark: str = ""
+    group: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -139,23 +142,6 @@ def require_known(name: str, known: Collection[str], what: str) -> None:
     )
 
 
-def method_parameters(method: str, dataset: str) -> dict[str, Any]:
-    """Return the parameters that the paper's protocol gives a method on a graph."""
-    taken = _FROM_PRESET.get(method, ())
-    return {k: v for k, v in preset(dataset).items() if k in taken} if taken else {}
-
-
-# What a method takes over from Gelato's settings on the same graph.
-_STAGE = ("epochs", "chunk")
-_FROM_PRESET: dict[str, tuple[str, ...]] = {
-    "gelato": ("eta", "alpha", "beta", "self_loops", *_STAGE),
-    "mlp": _STAGE,
-    "mlp+ac": ("self_loops", *_STAGE),
-    "mlp+cos+ac": ("self_loops", *_STAGE),
-    "cos+ac": ("self_loops",),
-}
-
-
 def parse_cell(text: str, metric: str) -> tuple[dict[str, float], str]:
     """Return what a printed cell holds: numbers by name, and the paper's mark.
 
@@ -191,7 +177,7 @@ def _method_rows(content: dict[str, Any]) -> list[Row]:
                 Row(
                     method=method,
                     dataset=dataset,
-                    parameters=method_parameters(method, dataset) | own,
+                    parameters=preset(dataset, method) | own,
                     seeds=(None,)
                     if runs.get("deterministic")
                     else tuple(given.get("seeds", ())),
@@ -199,6 +185,7 @@ def _method_rows(content: dict[str, Any]) -> list[Row]:
                     label=given.get("label", ""),
                     title=entry["title"],
                     mark=mark,
+                    group=runs.get("group", ""),
                 )
             )
     return rows
@@ -207,7 +194,7 @@ def _method_rows(content: dict[str, Any]) -> list[Row]:
 def _grid(entry: dict[str, Any]) -> list[Row]:
     """Return one row per combination of the values of a grid."""
     method, dataset, vary = entry["method"], entry["dataset"], entry["vary"]
-    fixed = method_parameters(method, dataset) | entry.get("parameters", {})
+    fixed = preset(dataset, method) | entry.get("parameters", {})
     rows = []
     for values in product(*vary.values()):
         parameters = fixed | dict(zip(vary, values, strict=True))
@@ -232,7 +219,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
     return Row(
         method=method,
         dataset=dataset,
-        parameters=method_parameters(method, dataset) | entry.get("parameters", {}),
+        parameters=preset(dataset, method) | entry.get("parameters", {}),
         seeds=tuple(entry.get("seeds", (None,))),
         published=entry.get("published", {}),
         label=entry.get("label", ""),

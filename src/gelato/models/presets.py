@@ -1,4 +1,4 @@
-"""Gelato's hyper-parameters as the paper selected them, by dataset."""
+"""The models' parameters on the paper's graphs, by dataset."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import difflib
 from typing import Any
 
 from gelato.errors import UnknownNameError
+from gelato.models.gnn.presets import PRESETS as GNN_PRESETS
+from gelato.models.gnn.presets import gnn_preset
 
-# The last column of the paper's table is one setting for three graphs: no similarity
+# Gelato's, as the paper selected them. The last column of the paper's table is one setting for three graphs: no similarity
 # pairs, weights learned completely. Chunks of batch normalisation are the published
 # code's (protocol: "BatchNorm sees the edges in chunks").
 PRESETS: dict[str, dict[str, Any]] = {
@@ -39,8 +41,29 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str) -> dict[str, Any]:
-    """Return the parameters of a preset, or suggest near names."""
+# What other models take over from Gelato's settings on the same graph.
+_STAGE = ("epochs", "chunk")
+_SHARED: dict[str, tuple[str, ...]] = {
+    "mlp": _STAGE,
+    "mlp+ac": ("self_loops", *_STAGE),
+    "mlp+cos+ac": ("self_loops", *_STAGE),
+    "cos+ac": ("self_loops",),
+}
+
+
+def preset(name: str, model: str = "gelato") -> dict[str, Any]:
+    """Return the parameters of a model on one of the paper's graphs.
+
+    Only what differs from the model's defaults need be there: a model without
+    parameters of its own for the graph gives an empty dictionary.
+
+    Parameters
+    ----------
+    name : str
+        A graph of the paper; near names are suggested for an unknown one.
+    model : str
+        Registered name.
+    """
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
@@ -48,4 +71,13 @@ def preset(name: str) -> dict[str, Any]:
             f"There is no preset called {name!r}.{meant}",
             hint=f"Presets: {', '.join(PRESETS)}.",
         )
-    return dict(PRESETS[name])
+    if model == "gelato":
+        return dict(PRESETS[name])
+    shared = _SHARED.get(model, ())
+    own = {key: PRESETS[name][key] for key in shared if key in PRESETS[name]}
+    return own | (gnn_preset(model, name) or {})
+
+
+def has_presets(model: str) -> bool:
+    """Tell whether a model has parameters of its own for the paper's graphs."""
+    return model == "gelato" or model in _SHARED or model in GNN_PRESETS

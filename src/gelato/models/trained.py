@@ -26,6 +26,8 @@ class TrainedModel(Model):
     ----------
     training_ : Training or None
         History, best epoch and skipped steps; None where nothing was trained.
+    steps_ : int
+        Steps per epoch, known once training begins.
     """
 
     lr: float
@@ -36,6 +38,7 @@ class TrainedModel(Model):
     valid: float
     seed: int
     training_: Training | None
+    steps_: int
 
     def _train(
         self,
@@ -48,6 +51,7 @@ class TrainedModel(Model):
         on_step: Callable[[int, int], None] | None = None,
     ) -> None:
         """Train a task; its module is left at the best epoch, in evaluation mode."""
+        self.steps_ = task.batches
         self.training_ = train(
             task,
             self._train_settings(),

@@ -138,10 +138,6 @@ class GNNModel(TrainedModel):
         """Raise unless every parameter is in its range."""
         check_gnn(self.get_params())
 
-    def steps_per_epoch(self, num_edges: int) -> int:
-        """Return how many steps an epoch takes with so many training edges."""
-        return self._batching(num_edges)[1]
-
     def _batching(self, num_edges: int) -> tuple[int, int]:
         """Return how many parts positives are cut into, and how many are visited."""
         return self.batches, self.batches
