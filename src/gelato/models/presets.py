@@ -10,8 +10,8 @@ from gelato.models.gnn.presets import PRESETS as GNN_PRESETS
 from gelato.models.gnn.presets import gnn_preset
 
 # Gelato's, as the paper selected them. The last column of the paper's table is one
-# setting for three graphs: no similarity pairs, weights learned completely. Chunks of batch normalisation are the published
-# code's (protocol: "BatchNorm sees the edges in chunks").
+# setting for three graphs: no similarity pairs, weights learned completely. Chunks
+# of batch normalisation are the published code's (protocol: "BatchNorm sees the edges in chunks").
 PRESETS: dict[str, dict[str, Any]] = {
     "cora": {
         "eta": 0.5,
