@@ -11,7 +11,8 @@ from gelato.models.gnn.presets import gnn_preset
 
 # Gelato's, as the paper selected them. The last column of the paper's table is one
 # setting for three graphs: no similarity pairs, weights learned completely. Chunks
-# of batch normalisation are the published code's (protocol: "BatchNorm sees the edges in chunks").
+# of batch normalisation are the published code's ("BatchNorm sees the edges in
+# chunks" in the protocol).
 PRESETS: dict[str, dict[str, Any]] = {
     "cora": {
         "eta": 0.5,
