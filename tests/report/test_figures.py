@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from gelato import evaluate, make, split_edges, worked_example
+from gelato.drawing import save_figure
 from gelato.graph import Graph
 from gelato.ranking import metrics
-from gelato.report.figures import draw_comparison, draw_example, save_figure
+from gelato.report.figures import draw_comparison, draw_example
 
 
 @pytest.fixture(scope="module")

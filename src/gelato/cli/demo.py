@@ -94,8 +94,9 @@ def _make_trained(epochs: int | None) -> Any:
 
 def _compare(screen: Screen, folder: Path, trained: Any) -> None:
     from gelato import load_dataset, make, split_edges
+    from gelato.drawing import save_figure
     from gelato.io import write_table
-    from gelato.report.figures import draw_comparison, save_figure
+    from gelato.report.figures import draw_comparison
 
     graph = load_dataset(DATASET)
     split = split_edges(graph)
@@ -257,7 +258,8 @@ def _print_end(screen: Screen, written: list[Path]) -> None:
 
 def _worked_example(screen: Screen, folder: Path) -> None:
     from gelato import worked_example
-    from gelato.report.figures import draw_example, save_figure
+    from gelato.drawing import save_figure
+    from gelato.report.figures import draw_example
 
     example = worked_example()
     written = save_figure(draw_example(example), folder / "worked-example")

@@ -85,6 +85,16 @@ class EnhancedModel(Model):
         """Return the weight of every pair of an enhanced graph."""
         return enhanced.weights()
 
+    def enhanced_adjacency(self, graph: Graph) -> sp.csr_array:
+        """Return the weights that walks run over, without loops, as a matrix."""
+        enhanced = self.enhanced(graph)
+        weights = self.weights(graph, enhanced).double().numpy()
+        u, v = enhanced.pairs.T
+        if not graph.directed:
+            u, v, weights = np.r_[u, v], np.r_[v, u], np.r_[weights, weights]
+        shape = (graph.num_nodes, graph.num_nodes)
+        return sp.csr_array(sp.coo_array((weights, (u, v)), shape=shape))
+
     def enhanced_edges(self) -> pl.DataFrame:
         """Return the enhanced graph as a table, from all known edges.
 

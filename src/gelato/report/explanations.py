@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from gelato.drawing import PALETTE
 from gelato.explanation import Explanation, Walk, printable
-from gelato.report.figures import PALETTE
 
 _WALK, _PAIR, _GREY = PALETTE[0], PALETTE[1], "#6e6e6e"
 _LONGEST = 18  # characters of a label

@@ -1,15 +1,8 @@
-"""Figures, drawn from results and returned: whoever asks for one decides where it goes.
-
-Colours are Okabe and Ito's, which most colour-blind people can tell apart; every
-curve also has its own dash pattern or its name beside it. The figures are plain
-objects without pyplot, so that drawing needs no display and leaves no state behind.
-"""
+"""Figures, drawn from results and returned: whoever asks decides where they go."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,30 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from gelato.drawing import DASHES, GREY, PALETTE, STYLE
 from gelato.graph import FloatArray
-from gelato.io import write_bytes_atomic
 from gelato.ranking import Evaluation, metrics
 from gelato.ranking.example import WorkedExample, curves
 
-# Okabe and Ito (2008), darkest first; yellow is left out, too faint on white.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = (
-    *("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1))),
-    *((0, (7, 2)), (0, (2, 4))),
-)
-_GREY = "#6e6e6e"
 _EXACT, _BIASED = PALETTE[0], "#bdbdbd"
 _TITLE_PAD = 28.0  # leaves room for a legend between title and axes
 _POINTS = 400  # per curve: more cannot be seen and only makes files large
-_STYLE = {
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.0,
-    "axes.titlelocation": "left",
-    "svg.fonttype": "none",
-    "svg.hashsalt": "gelato",
-}
 
 
 def draw_comparison(
@@ -58,7 +35,7 @@ def draw_comparison(
     title : str
         What was measured.
     """
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(11, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         names = sorted(exact, key=lambda name: exact[name].ap, reverse=True)
@@ -70,7 +47,7 @@ def draw_comparison(
 
 def draw_example(example: WorkedExample) -> Figure:
     """Draw ROC and precision-recall curves of the paper's worked example."""
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(11, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         numbers = example.to_dict()
@@ -110,29 +87,6 @@ def draw_example(example: WorkedExample) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG and as SVG, each completely or not at all.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to write.
-    stem : Path
-        The file without its suffix.
-    """
-    written = []
-    for suffix, options in (
-        (".png", {"dpi": 150, "metadata": {"Software": None}}),
-        (".svg", {"metadata": {"Date": None, "Creator": None}}),
-    ):
-        buffer = io.BytesIO()
-        with rc_context(_STYLE):
-            figure.savefig(buffer, format=suffix[1:], **options)
-        path = stem.with_name(stem.name + suffix)
-        written.append(write_bytes_atomic(path, buffer.getvalue()))
-    return written
-
-
 def _precision_curves(
     axes: Axes, exact: Mapping[str, Evaluation], names: Sequence[str]
 ) -> None:
@@ -147,11 +101,11 @@ def _precision_curves(
             ks,
             values,
             color=PALETTE[place % len(PALETTE)],
-            linestyle=_DASHES[place % len(_DASHES)],
+            linestyle=DASHES[place % len(DASHES)],
             linewidth=2,
             label=name,
         )
-    axes.axvline(positives, color=_GREY, linewidth=1, linestyle=":")
+    axes.axvline(positives, color=GREY, linewidth=1, linestyle=":")
     axes.annotate(
         f"k = {positives:,} = all held-out links",
         (positives, 0.98),
@@ -161,7 +115,7 @@ def _precision_curves(
         rotation=90,
         ha="right",
         va="top",
-        color=_GREY,
+        color=GREY,
         fontsize=8,
     )
     chance = 100 * exact[names[0]].random_ap
@@ -203,7 +157,7 @@ def _precision_bars(
             "BIASED: as many sampled non-edges as edges",
             biased,
             0.2,
-            {"color": _BIASED, "hatch": "///", "edgecolor": _GREY, "linewidth": 0.5},
+            {"color": _BIASED, "hatch": "///", "edgecolor": GREY, "linewidth": 0.5},
         ),
     )
     for label, results, offset, look in bars:

@@ -64,7 +64,9 @@ def make_heat_maps(
     if graph.num_nodes < 2:
         return None
     chosen, how = _chosen(graph, nodes)
-    enhanced = _enhanced(model, graph)
+    enhanced = None
+    if hasattr(model, "enhanced_adjacency"):
+        enhanced = model.enhanced_adjacency(graph)
     joined = graph.adjacency if enhanced is None else enhanced
     chosen = chosen[_order(joined[chosen][:, chosen])]
     inside = np.full(graph.num_nodes, -1)
@@ -128,19 +130,6 @@ def _order(matrix: sp.csr_array) -> IntArray:
     plain = sp.csr_matrix(matrix)
     order = reverse_cuthill_mckee(plain, symmetric_mode=False)
     return np.asarray(order, dtype=np.int64)
-
-
-def _enhanced(model: Any, graph: Graph) -> sp.csr_array | None:
-    """Return the weights that walks run over, where a model has such."""
-    if not hasattr(model, "enhanced") or not hasattr(model, "weights"):
-        return None
-    enhanced = model.enhanced(graph)
-    weights: FloatArray = model.weights(graph, enhanced).double().numpy()
-    u, v = enhanced.pairs.T
-    if not graph.directed:
-        u, v, weights = np.r_[u, v], np.r_[v, u], np.r_[weights, weights]
-    shape = (graph.num_nodes, graph.num_nodes)
-    return sp.csr_array(sp.coo_array((weights, (u, v)), shape=shape))
 
 
 def _part(matrix: sp.csr_array, chosen: IntArray) -> FloatArray:
