@@ -7,35 +7,19 @@ number of threads.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from gelato.errors import UsageError
+from gelato.kernels.chunks import default_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Enough blocks in flight to keep threads busy, few enough to bound memory.
 _AHEAD_PER_THREAD = 2
-
-
-def default_threads() -> int:
-    """Return ``GELATO_THREADS`` if it is set, else the cores this process may use."""
-    text = os.environ.get("GELATO_THREADS", "").strip()
-    if not text:
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:  # not every operating system can tell
-            return os.cpu_count() or 1
-    if not text.isdigit() or int(text) < 1:
-        raise UsageError(
-            f"GELATO_THREADS is {text!r}, which is not a positive number.",
-            hint="Set it to the number of threads to use, for example 4.",
-        )
-    return int(text)
 
 
 def map_ordered(

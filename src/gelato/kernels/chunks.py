@@ -39,10 +39,19 @@ def balanced_chunks(
 
 
 def default_threads() -> int:
-    """Return how many threads the process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return ``GELATO_THREADS`` if it is set, else the cores this process may use."""
+    text = os.environ.get("GELATO_THREADS", "").strip()
+    if not text:
+        try:
+            return len(os.sched_getaffinity(0))
+        except AttributeError:  # not every operating system can tell
+            return os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(
+            f"GELATO_THREADS is {text!r}, which is not a positive number.",
+            hint="Set it to the number of threads to use, for example 4.",
+        )
+    return int(text)
 
 
 def run_chunks(
@@ -57,7 +66,7 @@ def run_chunks(
     count : int
         Number of calls.
     threads : int, optional
-        How many threads; default: all that the process may use. 1 uses none.
+        How many threads, :func:`default_threads` if not given. 1 uses none.
     """
     threads = default_threads() if threads is None else threads
     if threads < 1:
