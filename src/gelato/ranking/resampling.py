@@ -58,6 +58,11 @@ def rank_positives(
         scorer, positives, candidates, threads=threads, progress=progress
     )
     scores = score_pairs(scorer, positives, candidates.num_nodes)
+    return locate_positives(counts, scores)
+
+
+def locate_positives(counts: RankCounts, scores: FloatArray) -> RankedPositives:
+    """Find each positive, by its score, among counts that were taken of all."""
     ascending = counts.scores[::-1]
     group: IntArray = len(ascending) - 1 - np.searchsorted(ascending, scores)
     return RankedPositives(counts, group)
@@ -101,10 +106,18 @@ def paired_gain(
 
 def resampled_error(one: RankedPositives, *, seed: int = 0) -> float:
     """Return the bootstrap standard error of an average precision."""
+    return float(np.std(resampled_precision(one, seed=seed), ddof=1))
+
+
+def resampled_precision(one: RankedPositives, *, seed: int = 0) -> FloatArray:
+    """Return the average precision over positives drawn again, many times.
+
+    Equal seeds draw equal positives: of two rankings of the same positives, the
+    differences are those of :func:`paired_gain`.
+    """
     rng = np.random.default_rng(seed)
     size = len(one.group)
-    drawn = [one.average_precision(_draw(rng, size)) for _ in range(RESAMPLES)]
-    return float(np.std(drawn, ddof=1))
+    return np.array([one.average_precision(_draw(rng, size)) for _ in range(RESAMPLES)])
 
 
 def _draw(rng: Any, size: int) -> FloatArray:

@@ -1,0 +1,282 @@
+"""Compare models on the same splits, as a tidy table with one row per run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from gelato.comparison.budgets import Budget, Tuned
+from gelato.errors import UsageError
+from gelato.graph import Graph
+from gelato.models.registry import make, model_class, parameter_names
+from gelato.ranking import Evaluation, evaluate
+from gelato.ranking.resampling import locate_positives, resampled_precision
+from gelato.ranking.scorers import as_scorer, score_pairs
+from gelato.splits import EdgeSplit, split_edges
+
+Report = Callable[[str, int, int], None]
+METRICS = ("ap", "prec@100%", "hits@100", "mrr", "auc")
+RESAMPLED = "ap_resampled"
+_TYPES: dict[str, Any] = {
+    "seed": pl.Int64,
+    RESAMPLED: pl.List(pl.Float64),
+    "budget": pl.String,
+    "parameters": pl.String,
+    "tune_seconds": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What is compared under one name: a model per seed, none of them fitted yet."""
+
+    label: str
+    models: Mapping[int | None, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model about to be fitted on one split: run ``place`` (from 0) of ``total``.
+
+    ``part`` is the number of the split, from 0.
+    """
+
+    label: str
+    seed: int | None
+    model: Any
+    split: EdgeSplit
+    part: int
+    place: int
+    total: int
+
+
+def compare(
+    data: Graph | EdgeSplit | Sequence[EdgeSplit],
+    models: Sequence[str | Any] | Mapping[str, Any],
+    *,
+    seeds: Sequence[int] = (1,),
+    splits: int = 1,
+    protocols: Sequence[str] = ("all",),
+    tune_trials: int | None = None,
+    tune_seconds: float | None = None,
+    threads: int | None = None,
+    progress: Report | None = None,
+) -> pl.DataFrame:
+    """Fit and evaluate models on the same splits and return one row per run.
+
+    What the table tells, with confidence intervals and paired differences, is
+    :func:`summarise_comparison`.
+
+    Parameters
+    ----------
+    data : Graph, EdgeSplit or several splits
+        A graph is split as the paper does.
+    models : sequence of names or models, or mapping
+        Models without a seed run once per split, and so do models that are passed as
+        objects, with their own parameters. A mapping gives them names.
+    seeds : sequence of int
+        Seeds of models that have one.
+    splits : int
+        How many random splits of a graph, with seeds 0, 1, ...
+    protocols : sequence of {"all", "sampled"}
+        ``"sampled"`` adds the biased numbers, in rows of their own.
+    tune_trials, tune_seconds : optional
+        Tune every model that has parameters to choose, on every split, by its
+        validation edges and with this budget for each.
+    threads : int, optional
+        Number of threads.
+    progress : callable, optional
+        Called with (what runs now, runs done, runs in all).
+
+    Returns
+    -------
+    polars.DataFrame
+        ``model``, ``split``, ``seed``, ``protocol``, ``ap``, ``auc``, ``prec@100%``,
+        ``hits@100``, ``mrr``, ``random_ap``, ``train_edges``, ``test_edges``,
+        ``fit_seconds``, ``evaluate_seconds``. On a single split also
+        ``ap_resampled``: the average precision over test edges drawn again, in the
+        same draws for every model. With a budget also ``budget``, ``parameters`` (as
+        JSON) and ``tune_seconds``.
+
+    Examples
+    --------
+    >>> import gelato
+    >>> graph = gelato.load_dataset("citeseer")
+    >>> table = gelato.compare(graph, ["cn", "aa"], splits=3)
+    >>> gelato.summarise_comparison(table)["model"].to_list()
+    ['aa', 'cn']
+    """
+    made = draw_splits(data, splits)
+    rows = measure(
+        [*_contenders(models, seeds)],
+        made,
+        protocols=protocols,
+        budget=Budget.given(tune_trials, tune_seconds),
+        threads=threads,
+        progress=progress,
+    )
+    return as_table(list(rows))
+
+
+def draw_splits(
+    data: Graph | EdgeSplit | Sequence[EdgeSplit], count: int, **shares: float
+) -> list[EdgeSplit]:
+    """Return splits: those given, or so many random ones of a graph."""
+    if count < 1:
+        raise UsageError(f"The number of splits is {count}, but must be at least 1.")
+    if isinstance(data, Graph):
+        return [split_edges(data, seed=seed, **shares) for seed in range(count)]
+    if count > 1:
+        raise UsageError(
+            f"{count} splits cannot be drawn from splits.",
+            hint="Give the graph, or leave out the number of splits.",
+        )
+    return [data] if isinstance(data, EdgeSplit) else list(data)
+
+
+def measure(
+    contenders: Sequence[Contender],
+    splits: Sequence[EdgeSplit],
+    *,
+    protocols: Sequence[str] = ("all",),
+    budget: Budget | None = None,
+    threads: int | None = None,
+    fit: Callable[[Run], Any] | None = None,
+    tune: Callable[[Run], Tuned] | None = None,
+    progress: Report | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a comparison as they are finished, split by split.
+
+    Whoever stops asking has kept what was finished, and on a finished split all models
+    can be compared. ``fit`` and ``tune`` stand in for the library's own, to show
+    progress.
+    """
+    total = len(splits) * sum(len(item.models) for item in contenders)
+    if not total:
+        raise UsageError(
+            "There is nothing to compare.", hint="Name at least one model."
+        )
+    place = 0
+    for part, split in enumerate(splits):
+        for item in contenders:
+            tuned = None
+            for seed, model in item.models.items():
+                run = Run(item.label, seed, model, split, part, place, total)
+                if progress is not None:
+                    progress(run.label, place, total)
+                # All seeds share what the first one found: one budget per split.
+                if budget is not None and tuned is None:
+                    tuned = tune(run) if tune else budget.spend(model, split, threads)
+                yield from _rows(run, tuned, fit or _fit, protocols, threads, splits)
+                place += 1
+    if progress is not None:
+        progress("", total, total)
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Return rows as a table whose columns have the same types whatever they hold."""
+    names = {name for row in rows for name in row}
+    types = {name: kind for name, kind in _TYPES.items() if name in names}
+    return pl.DataFrame(rows, schema_overrides=types)
+
+
+def measure_fitted(
+    model: Any,
+    split: EdgeSplit,
+    *,
+    protocols: Sequence[str] = ("all",),
+    fit_seconds: float = 0.0,
+    resample: bool = False,
+    threads: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield what a fitted model reaches on a split, one row per protocol."""
+    started = time.perf_counter()
+    scorer = as_scorer(model, split.train_graph)
+    prepared = time.perf_counter() - started
+    for protocol in protocols:
+        result = evaluate(scorer, split, protocol=protocol, threads=threads)  # type: ignore[arg-type]
+        row = _measured(result, split)
+        row["fit_seconds"] = fit_seconds
+        row["evaluate_seconds"] = prepared + result.seconds
+        if resample and protocol == "all":
+            scores = score_pairs(scorer, split.test, split.graph.num_nodes)
+            ranked = locate_positives(result.counts, scores)
+            row[RESAMPLED] = resampled_precision(ranked).tolist()
+        elif resample:
+            row[RESAMPLED] = None
+        yield row
+
+
+def _contenders(
+    models: Sequence[str | Any] | Mapping[str, Any], seeds: Sequence[int]
+) -> Iterator[Contender]:
+    for label, model in _labelled(models).items():
+        if not isinstance(model, str):
+            yield Contender(label, {None: model})
+        elif "seed" in parameter_names(model_class(model)):
+            yield Contender(label, {seed: make(model, seed=seed) for seed in seeds})
+        else:
+            yield Contender(label, {None: make(model)})
+
+
+def _labelled(models: Sequence[str | Any] | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return models by name; two under one name could not be told apart later."""
+    if isinstance(models, Mapping):
+        return models
+    named: dict[str, Any] = {}
+    for model in models:
+        label = model if isinstance(model, str) else repr(model)
+        if label in named:
+            raise UsageError(
+                f"Two of the models are called {label!r}.",
+                hint='Give them names: compare(data, {"one": ..., "other": ...}).',
+            )
+        named[label] = model
+    return named
+
+
+def _rows(
+    run: Run,
+    tuned: Tuned | None,
+    fit: Callable[[Run], Any],
+    protocols: Sequence[str],
+    threads: int | None,
+    splits: Sequence[EdgeSplit],
+) -> Iterator[dict[str, Any]]:
+    started = time.perf_counter()
+    fitted = fit(run if tuned is None else tuned.applied(run))
+    rows = measure_fitted(
+        fitted,
+        run.split,
+        protocols=protocols,
+        fit_seconds=time.perf_counter() - started,
+        resample=len(splits) == 1,
+        threads=threads,
+    )
+    about = {} if tuned is None else tuned.to_dict()
+    for row in rows:
+        named = {"model": run.label, "split": row["split"], "seed": run.seed}
+        yield named | row | about
+
+
+def _fit(run: Run) -> Any:
+    return run.model.fit(run.split) if hasattr(run.model, "fit") else run.model
+
+
+def _measured(result: Evaluation, split: EdgeSplit) -> dict[str, Any]:
+    return {
+        "split": result.split,
+        "protocol": result.protocol,
+        "ap": result.ap,
+        "auc": result.auc,
+        "prec@100%": result.precision_at(1.0),
+        "hits@100": result.hits_at(100),
+        "mrr": result.mrr,
+        "random_ap": result.random_ap,
+        "train_edges": len(split.train),
+        "test_edges": len(split.test),
+    }

@@ -1,0 +1,214 @@
+"""What a table of runs tells: means, confidence intervals, paired differences."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from gelato.comparison.intervals import CONFIDENCE
+from gelato.comparison.runs import METRICS
+from gelato.comparison.sides import Side, difference_of, mean_margin, sides_of
+from gelato.errors import UsageError
+from gelato.io.tables import read_table
+
+_SCHEMA = {
+    "model": pl.String,
+    "protocol": pl.String,
+    "runs": pl.Int64,
+    "splits": pl.Int64,
+    "seeds": pl.Int64,
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "against": pl.String,
+    "difference": pl.Float64,
+    "difference_low": pl.Float64,
+    "difference_high": pl.Float64,
+    "verdict": pl.String,
+}
+
+
+def summarise_comparison(
+    table: Any,
+    *,
+    metric: str = "ap",
+    against: str | None = None,
+    confidence: float = CONFIDENCE,
+) -> pl.DataFrame:
+    """Return one row per model: its mean, how sure that is, and its paired difference.
+
+    With several splits, intervals are t-intervals over the splits (seeds averaged
+    inside each), widened because random splits share training edges (Nadeau and
+    Bengio, 2003): they cover which edges are held out, and training seeds. With one
+    split, its test edges are drawn again with replacement and the error of the mean
+    over seeds is added: they cover which links happen to be tested, and training
+    seeds, but not other training edges. Neither covers other graphs.
+
+    A difference is taken on the same splits, or on the same draws of test edges. It is
+    called a difference if its interval leaves out 0; intervals are not adjusted for
+    the number of models, nor for having picked the best one.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        Made by :func:`compare`; pandas, or a list of dictionaries, does as well.
+    metric : str
+        A column of it. With one split, only ``"ap"`` has intervals.
+    against : str, optional
+        The model to compare with; by default the best one.
+    confidence : float
+        How often such intervals hold what they estimate.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``model``, ``protocol``, ``runs``, ``splits``, ``seeds``, ``mean`` (of the
+        splits' means), ``low``, ``high``, ``against``, ``difference``,
+        ``difference_low``, ``difference_high``, ``verdict``: the best first, biased
+        protocols last, nulls where the runs do not tell.
+    """
+    rows = table if isinstance(table, list) else _rows(table)
+    _check(rows, metric, against, confidence)
+    made: list[dict[str, Any]] = []
+    for protocol in _protocols(rows):
+        sides = sides_of([r for r in rows if r["protocol"] == protocol], metric)
+        ordered = sorted(sides, key=lambda side: -side.mean)
+        other = next((s for s in ordered if s.model == against), None)
+        if against is None:
+            other = ordered[0]
+        made += [
+            {"protocol": protocol} | _summary(side, other, confidence)
+            for side in ordered
+        ]
+    return pl.DataFrame(made, schema=_SCHEMA)
+
+
+def rank_models(
+    rows: list[dict[str, Any]],
+    *,
+    against: str | None = None,
+    metrics: Sequence[str] = METRICS,
+) -> list[dict[str, Any]]:
+    """Return everything about each model as plain data, best average precision first.
+
+    ``mean`` and ``sd`` over runs, ``interval`` and ``difference`` by metric.
+    """
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["model"], row["protocol"]), []).append(row)
+    by_metric = {
+        name: {(row["model"], row["protocol"]): row for row in found}
+        for name in metrics
+        for found in [
+            summarise_comparison(rows, metric=name, against=against).to_dicts()
+        ]
+    }
+    return [
+        _entry(row, groups[key], {name: by_metric[name][key] for name in metrics})
+        for key, row in by_metric["ap"].items()
+    ]
+
+
+def _entry(
+    row: dict[str, Any],
+    part: Sequence[Mapping[str, Any]],
+    found: Mapping[str, dict[str, Any]],
+) -> dict[str, Any]:
+    several = len(part) > 1
+    return {
+        "model": row["model"],
+        "protocol": row["protocol"],
+        "biased": row["protocol"] != "all",
+        "runs": row["runs"],
+        "splits": row["splits"],
+        "seeds": row["seeds"],
+        "mean": {name: one["mean"] for name, one in found.items()},
+        "sd": {
+            name: statistics.stdev(item[name] for item in part) if several else None
+            for name in found
+        },
+        "interval": {name: _limits(one) for name, one in found.items()},
+        "against": row["against"],
+        "difference": {name: _difference(one) for name, one in found.items()},
+        "random_ap": statistics.fmean(item["random_ap"] for item in part),
+        "seconds": statistics.fmean(_seconds(item) for item in part),
+    }
+
+
+def _limits(row: Mapping[str, Any]) -> dict[str, float] | None:
+    low, high = row["low"], row["high"]
+    return None if low is None else {"low": low, "high": high}
+
+
+def _difference(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    if row["difference"] is None:
+        return None
+    return {
+        "value": row["difference"],
+        "low": row["difference_low"],
+        "high": row["difference_high"],
+        "verdict": row["verdict"],
+    }
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    spent = [row.get("fit_seconds"), row.get("evaluate_seconds")]
+    return float(sum(part for part in spent if isinstance(part, int | float)))
+
+
+def _summary(side: Side, other: Side | None, confidence: float) -> dict[str, Any]:
+    parts = list(side.parts.values())
+    margin = mean_margin(parts, confidence)
+    made = {
+        "model": side.model,
+        "runs": sum(len(part.values) for part in parts),
+        "splits": len(parts),
+        "seeds": max(len(part.values) for part in parts),
+        "mean": side.mean,
+        "low": None if margin is None else side.mean - margin,
+        "high": None if margin is None else side.mean + margin,
+        "against": None if other is None else other.model,
+    }
+    if other is None or other is side:
+        return made
+    return made | difference_of(side, other, confidence)
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    return read_table(table, "the comparison").frame.to_dicts()
+
+
+def _protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted({row["protocol"] for row in rows}, key=lambda name: name != "all")
+
+
+def _check(
+    rows: Sequence[Mapping[str, Any]],
+    metric: str,
+    against: str | None,
+    confidence: float,
+) -> None:
+    if not rows:
+        raise UsageError(
+            "The table has no runs.", hint="Make one with gelato.compare()."
+        )
+    missing = [k for k in ("model", "protocol", metric) if k not in rows[0]]
+    if missing:
+        raise UsageError(
+            f"The table has no column {missing[0]!r}.",
+            hint=f"Give a table of gelato.compare(), and one of: {', '.join(METRICS)}.",
+        )
+    if not 0 < confidence < 1:
+        raise UsageError(
+            f"The confidence is {confidence}, but must be between 0 and 1.",
+            hint="0.95 is usual.",
+        )
+    names = list(dict.fromkeys(row["model"] for row in rows))
+    if against is not None and against not in names:
+        raise UsageError(
+            f"{against!r} is not among the models compared.",
+            hint=f"They are: {', '.join(names)}.",
+        )
