@@ -24,6 +24,7 @@ DASHES = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 GREY = "#6e6e6e"
+FIGURE_SUFFIXES = (".png", ".svg")
 STYLE: dict[str, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
@@ -47,14 +48,18 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     stem : Path
         The file without its suffix.
     """
-    written = []
-    for suffix, options in (
-        (".png", {"dpi": 150, "metadata": {"Software": None}}),
-        (".svg", {"metadata": {"Date": None, "Creator": None}}),
-    ):
-        buffer = io.BytesIO()
-        with rc_context(STYLE):
-            figure.savefig(buffer, format=suffix[1:], **options)
-        path = stem.with_name(stem.name + suffix)
-        written.append(write_bytes_atomic(path, buffer.getvalue()))
-    return written
+    return [
+        write_figure(figure, stem.with_name(stem.name + suffix))
+        for suffix in FIGURE_SUFFIXES
+    ]
+
+
+def write_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure in the format of the suffix, completely or not at all."""
+    options: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}}
+    if path.suffix.lower() == ".png":
+        options = {"dpi": 150, "metadata": {"Software": None}}
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format=path.suffix[1:].lower(), **options)
+    return write_bytes_atomic(path, buffer.getvalue())
