@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
     from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
+    from gelato.tuning import tune
 
 _PUBLIC = {
     "EdgeSplit": "gelato.splits",
@@ -46,6 +47,7 @@ _PUBLIC = {
     "split_by_time": "gelato.splits",
     "split_edges": "gelato.splits",
     "split_given": "gelato.splits",
+    "tune": "gelato.tuning",
     "worked_example": "gelato.ranking.example",
 }
 
@@ -69,6 +71,7 @@ __all__ = [
     "split_by_time",
     "split_edges",
     "split_given",
+    "tune",
     "worked_example",
 ]
 
