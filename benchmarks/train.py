@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 import gelato
-from gelato.experiments.runs import peak_rss_mb
+from gelato.experiments.records import peak_rss_mb
 from gelato.kernels.group_loss import n_pair_terms
 from gelato.kernels.walk_passes import pull_gradients, score_pairs
 from gelato.models.presets import preset

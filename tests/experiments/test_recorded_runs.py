@@ -15,7 +15,7 @@ import pytest
 
 from gelato import split_edges
 from gelato.errors import StoredFileError
-from gelato.experiments import runs
+from gelato.experiments import records, runs
 from gelato.experiments.runs import (
     SPLITS,
     RunSpec,
@@ -172,7 +172,7 @@ def test_a_failed_run_leaves_no_record(places, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runs, "write_text_atomic", full)
+    monkeypatch.setattr(records, "write_text_atomic", full)
     with pytest.raises(OSError, match="No space"):
         perform(PLAIN, *places)
     assert not [path for path in Path(places[0]).rglob("*") if path.is_file()]

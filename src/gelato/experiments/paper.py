@@ -73,13 +73,56 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """A discussion of a difference, true as long as the verdict is what it was.
+
+    Parameters
+    ----------
+    methods, datasets : tuple of str
+        The cells that it speaks of: every combination of these.
+    verdict : str
+        The verdict of all of them when the text was written.
+    text : str
+        What is known about the difference.
+    metric : str, optional
+        Only this metric; default the experiment's.
+    """
+
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...]
+    verdict: str
+    text: str
+    metric: str | None = None
+
+
+@dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper."""
+    """A table or figure of the paper.
+
+    Parameters
+    ----------
+    name, title : str
+        For commands and for people.
+    notes : tuple of str
+        Choices and known deviations.
+    rows : tuple of Row
+        What is run; empty where the kind says what is done.
+    kind : str
+        ``"runs"``: a table of recorded runs. Others are named in
+        :mod:`gelato.experiments.sections`.
+    figures : tuple of str
+        Names of :mod:`gelato.experiments.figures`.
+    remarks : tuple of Remark
+        Discussions of differences.
+    """
 
     name: str
     title: str
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
+    kind: str = "runs"
+    figures: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -94,37 +137,75 @@ class Experiment:
 
 @cache
 def experiment_names() -> tuple[str, ...]:
-    """Return the names of all experiments."""
+    """Return the names of all experiments, in the order of the paper."""
     folder = resources.files("gelato.experiments") / "specs"
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".toml")
-            for entry in folder.iterdir()
-            if entry.name.endswith(".toml")
-        )
+    names = (
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
     )
+    return tuple(sorted(names, key=lambda name: (_content(name)["place"], name)))
 
 
 def read_experiment(name: str) -> Experiment:
     """Return an experiment by name, or suggest near names."""
     require_known(name, experiment_names(), "experiment")
     content = _content(name)
-    rows = [_row(content, entry) for entry in content.get("rows", ())]
-    rows += [row for entry in content.get("grids", ()) for row in _grid(entry)]
-    if "methods" in content:
-        rows += _method_rows(content)
-    # A combination may belong to two grids: it is one row.
-    unique: dict[tuple[str, str, str], Row] = {}
-    for row in rows:
-        unique.setdefault((row.name, row.dataset, row.label), row)
     return Experiment(
         name,
         content["title"],
         tuple(content.get("notes", ())),
-        tuple(unique.values()),
+        _rows(content),
+        content.get("kind", "runs"),
+        tuple(content.get("figures", ())),
+        tuple(_remark(entry) for entry in content.get("remarks", ())),
     )
 
 
+def _rows(content: dict[str, Any]) -> tuple[Row, ...]:
+    rows = [_row(content, entry) for entry in content.get("rows", ())]
+    rows += [row for entry in content.get("grids", ()) for row in _grid(entry)]
+    for dataset, method in product(*_every(content)):
+        rows.append(_row(content, {"method": method, "dataset": dataset}))
+    if "methods" in content:
+        rows += _method_rows(content)
+    elif "like" in content:
+        rows += _taken(content)
+    # A combination may belong to two grids: it is one row.
+    unique: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        unique.setdefault((row.name, row.dataset, row.label), row)
+    return tuple(unique.values())
+
+
+def _taken(content: dict[str, Any]) -> list[Row]:
+    """Return rows of another experiment: all, or those on a dataset and named."""
+    rows = read_experiment(content["like"]).rows
+    only = content.get("only")
+    if only is None:
+        return list(rows)
+    place = {title: order for order, title in enumerate(only["titles"])}
+    chosen = (r for r in rows if r.dataset == only["dataset"] and r.name in place)
+    return sorted(chosen, key=lambda row: place[row.name])
+
+
+def _every(content: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the datasets and the methods that are combined, each with each."""
+    named = content.get("every", {})
+    return named.get("datasets", []), named.get("methods", [])
+
+
+def _remark(entry: dict[str, Any]) -> Remark:
+    return Remark(
+        tuple(entry["methods"]),
+        tuple(entry["datasets"]),
+        entry["verdict"],
+        entry["text"],
+        entry.get("metric"),
+    )
+
+
+@cache
 def _content(name: str) -> dict[str, Any]:
     file = resources.files("gelato.experiments") / "specs" / f"{name}.toml"
     return tomllib.loads(file.read_text("utf-8"))
@@ -223,6 +304,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
         seeds=tuple(entry.get("seeds", (None,))),
         published=entry.get("published", {}),
         label=entry.get("label", ""),
+        title=entry.get("title", ""),
     )
 
 

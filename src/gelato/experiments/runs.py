@@ -10,26 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gelato.datasets import load_dataset
-from gelato.errors import OutputError, StoredFileError
-from gelato.io import write_text_atomic
+from gelato.errors import StoredFileError
+from gelato.experiments.records import (
+    Report,
+    code_commit,
+    lock,
+    make_folders,
+    peak_rss_mb,
+    read_record,
+    write_record,
+)
 from gelato.models.registry import make, model_class
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
 
 FORMAT = 1
-Report = Callable[[str], None]
 # Given a model, it returns a context of callbacks: on_epoch and on_step of a training.
 Watch = Callable[[Any], AbstractContextManager[Any]]
 
@@ -89,33 +93,19 @@ def result_path(results: Path, spec: RunSpec) -> Path:
 
 def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
     """Read a recorded run and refuse one that is not what its name says."""
-    try:
-        record: Any = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoredFileError(
-            f"{path} is damaged: {error}.", hint="Delete it to run it again."
-        ) from error
-    if (
-        not isinstance(record, dict)
-        or record.get("format") != FORMAT
-        or record.get("spec") != asdict(spec)
-    ):
-        raise StoredFileError(
-            f"{path} does not record the run that its name promises.",
-            hint="Was it edited? Delete it to run it again.",
-        )
-    if record.get("digest") != _digest(record):
-        raise StoredFileError(
-            f"{path} was edited after it was written.",
-            hint="Delete it to run it again.",
-        )
-    if spec.dataset in SPLITS and record["split"] != SPLITS[spec.dataset]:
-        raise StoredFileError(
-            f"{path} was measured on the split {record['split']} of {spec.dataset}, "
-            f"not on the paper's, {SPLITS[spec.dataset]}.",
-            hint="Delete it to run it again.",
-        )
+    record = read_record(path, {"format": FORMAT, "spec": asdict(spec)})
+    refuse_other_split(path, record, spec.dataset)
     return record
+
+
+def refuse_other_split(path: Path, record: dict[str, Any], dataset: str) -> None:
+    """Raise if a record was measured on another split than the paper's."""
+    if dataset in SPLITS and record["split"] != SPLITS[dataset]:
+        raise StoredFileError(
+            f"{path} was measured on the split {record['split']} of {dataset}, "
+            f"not on the paper's, {SPLITS[dataset]}.",
+            hint="Delete it to run it again.",
+        )
 
 
 def find_result(results: Path, spec: RunSpec) -> dict[str, Any] | None:
@@ -153,24 +143,16 @@ def perform(
         return found
     folder = work / spec.name
     path = result_path(results, spec)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"{error.filename} cannot be made: {error.strerror}.",
-            hint="Name folders that you may write to.",
-        ) from error
-    with _lock(folder, report):
+    make_folders(folder, path.parent)
+    with lock(folder, report):
         found = find_result(results, spec)
         if found is not None:  # another process finished it while we waited
             return found
         record = _run(spec, folder, watch or _reporting(report))
-        write_text_atomic(path, json.dumps(record, indent=1) + "\n")
-    return record
+        return write_record(path, record)
 
 
-def _fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -> Any:
+def fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -> Any:
     """Return the fitted model of a run; a training resumes from its checkpoint."""
     model = make_run_model(spec)
     if spec.seed is None:
@@ -178,7 +160,7 @@ def _fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) 
     stage = first_stage(spec)
     shared = folder if stage is None else folder.parent / stage.name
     shared.mkdir(exist_ok=True)
-    alone = nullcontext() if stage is None else _lock(shared)
+    alone = nullcontext() if stage is None else lock(shared)
     with alone, watch(model) if watch is not None else nullcontext() as told:
         named = ("on_epoch", "on_step")
         calls = {name: getattr(told, name) for name in named if hasattr(told, name)}
@@ -211,7 +193,7 @@ def make_run_model(spec: RunSpec) -> Any:
 def _run(spec: RunSpec, folder: Path, watch: Watch | None) -> dict[str, Any]:
     split = split_edges(load_dataset(spec.dataset))
     started = time.perf_counter()
-    model = _fitted(spec, split, folder, watch)
+    model = fitted(spec, split, folder, watch)
     sitting = time.perf_counter() - started
     training = getattr(model, "training_", None)
     exact = evaluate(model, split)
@@ -226,7 +208,7 @@ def _run(spec: RunSpec, folder: Path, watch: Watch | None) -> dict[str, Any]:
         "peak_rss_mb": round(peak_rss_mb(), 1),
         "environment": environment(),
         "threads": len(os.sched_getaffinity(0)),
-        "commit": _commit(),
+        "commit": code_commit(),
     }
     if getattr(model, "notes_", ()):
         record["notes"] = list(model.notes_)
@@ -237,14 +219,7 @@ def _run(spec: RunSpec, folder: Path, watch: Watch | None) -> dict[str, Any]:
             "skipped_steps": training.skipped,
             "history": [_short(entry) for entry in training.history],
         }
-    record["digest"] = _digest(record)
     return record
-
-
-def peak_rss_mb() -> float:
-    """Return the largest resident memory of this process so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:
@@ -272,43 +247,3 @@ class _EpochLines:
             f"{state.best_value or 0:.4f} at {state.best_epoch}, "
             f"{entry['seconds']:.1f} s"
         )
-
-
-def _digest(record: dict[str, Any]) -> str:
-    rest = {name: value for name, value in record.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _commit() -> str | None:
-    """Return the commit of the code that runs, marked where files were changed."""
-    here = Path(__file__).resolve().parent
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],  # noqa: S607
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return described.stdout.strip()
-
-
-@contextmanager
-def _lock(folder: Path, report: Report | None = None) -> Iterator[None]:
-    """Wait until no other process works in a folder."""
-    import fcntl
-
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if report is not None:
-                report(f"another process is at {folder.name}: waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
