@@ -29,6 +29,7 @@ from tomlkit.exceptions import TOMLKitError
 from gelato.errors import InputError, OutputError, StoredFileError
 from gelato.graph import Graph
 from gelato.io import read_npz, write_bytes_atomic, write_npz, write_text_atomic
+from gelato.io.locking import locked_folder
 from gelato.splits import EdgeSplit
 from gelato.version import __version__
 
@@ -39,6 +40,8 @@ FORMAT = 1
 CONFIG, GRAPH, SPLIT = "config.toml", "graph.npz", "split.parquet"
 WEIGHTS, METRICS = "weights.safetensors", "metrics.json"
 ENVIRONMENT, HISTORY = "environment.json", "history.jsonl"
+# Seconds to wait for another process that saves into the same folder.
+_PATIENCE = 60.0
 _AGAIN = "Copy the whole folder again, or fit and save the model again."
 
 Content = TypeVar("Content")
@@ -86,11 +89,20 @@ def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
 
     Everything is written beside the old run first, so that a failure leaves that one
     as it was. ``config.toml`` is taken away first and put back last: a folder whose
-    exchange was interrupted has none, and is not taken for a run.
+    exchange was interrupted has none, and is not taken for a run. Of two processes
+    that save into one folder, the second waits.
     """
     config = _config(run)
     existed = Path(folder).exists()
     target = make_folder(folder)
+    with locked_folder(target, wait=_PATIENCE):
+        _save_files(target, run, config, existed=existed)
+    return target
+
+
+def _save_files(
+    target: Path, run: Run, config: tomlkit.TOMLDocument, *, existed: bool
+) -> None:
     for left in target.glob(".writing-*"):  # of a save that was killed
         shutil.rmtree(left, ignore_errors=True)
     try:
@@ -114,7 +126,6 @@ def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
             f"The run folder {target} cannot be written: {error.strerror or error}.",
             hint="Make room, or name another folder.",
         ) from error
-    return target
 
 
 def _config(run: Run) -> tomlkit.TOMLDocument:

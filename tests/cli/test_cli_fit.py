@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from test_cli_bad_input import refused
 
 import gelato as library
 from gelato.cli import run_folders
+from gelato.errors import OutputError
+from gelato.io.locking import locked_folder
 from gelato.training.loop import CHECKPOINT
 
 EPOCHS = 3
+# What a run folder says itself.
+BESIDE = (
+    ("--dataset", "citeseer"),
+    ("--model", "ac"),
+    ("--set", "t=2"),
+    ("--preset", "cora"),
+    ("--seed", "1"),
+    ("--directed",),
+)
 
 
 def data_of(small):
@@ -37,6 +50,26 @@ def fitted(gelato, small):
     outcome = gelato(*fit_of(small))
     assert outcome.code == 0, outcome.err
     return outcome
+
+
+@contextmanager
+def held_elsewhere(folder):
+    """Another writer holds a folder: a thread, which counts as another process."""
+    held, done = Event(), Event()
+
+    def hold():
+        with locked_folder(folder):
+            held.set()
+            done.wait()
+
+    thread = Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_the_checkpoint_has_the_name_that_the_loop_gives_it():
@@ -244,6 +277,35 @@ class TestOccupiedFolders:
         refused(gelato("fit", "--edges", edges))
         assert [path.name for path in Path().iterdir()] == ["edges.csv"]
 
+    def test_overwriting_leaves_nothing_of_the_old_run(self, gelato, small):
+        options = ("run", *data_of(small), "-m", "cn", "-o", "run")
+        assert gelato(*options).code == 0
+        Path("run/report.html").write_text("about the old run")
+        Path("run/notes.txt").write_text("mine")
+        options = ("fit", *data_of(small), "-m", "aa", "--overwrite")
+        assert gelato(*options).code == 0
+        names = {path.name for path in Path("run").iterdir()}
+        assert not names & {"links.csv", "report.html"}
+        assert "notes.txt" in names
+
+    @pytest.mark.parametrize("verb", ["fit", "run"])
+    def test_a_second_writer_is_refused(self, gelato, small, verb):
+        pytest.importorskip("fcntl", reason="this system has no locks on folders")
+        Path("run").mkdir()
+        options = (verb, *data_of(small), "-m", "ac", "-o", "run")
+        with held_elsewhere("run"):
+            refused(gelato(*options), says=["Another process is writing", "run"])
+            assert list(Path("run").iterdir()) == []
+        assert gelato(*options).code == 0
+
+    def test_a_run_that_another_process_finished_meanwhile_stays(self, fitted):
+        before = Path("run/config.toml").read_bytes()
+        for resume in (True, False):
+            claim = run_folders.claimed_folder(Path("run"), resume=resume)
+            with pytest.raises(OutputError, match="finished"), claim:
+                pass
+        assert Path("run/config.toml").read_bytes() == before
+
     def test_resume_and_overwrite_exclude_each_other(self, gelato, small):
         outcome = gelato(*fit_of(small, "--resume", "--overwrite"))
         refused(outcome, code=2)
@@ -316,21 +378,14 @@ class TestRunFolders:
         assert "gelato fit --dry-run" in gelato("predict", *options, "--dry-run").out
 
     @pytest.mark.parametrize(
-        "options",
+        ("verb", "options"),
         [
-            ("--edges", "e.csv"),
-            ("--dataset", "citeseer"),
-            ("--model", "ac"),
-            ("--set", "t=2"),
-            ("--preset", "cora"),
-            ("--seed", "1"),
-            ("--directed",),
+            *((verb, option) for verb in ("evaluate", "predict") for option in BESIDE),
+            # For predict it is a newer version of the run's graph, and welcome.
+            ("evaluate", ("--edges", "e.csv")),
         ],
     )
-    @pytest.mark.parametrize("verb", ["evaluate", "predict"])
     def test_mixing_with_data_or_model_is_misuse(self, gelato, verb, options):
-        if verb == "predict" and options[0] == "--edges":
-            pytest.skip("a newer version of the run's graph is welcome")
         refused(gelato(verb, "run", *options), code=2, says=[options[0]])
 
     def test_a_split_beside_a_run_is_misuse(self, gelato):

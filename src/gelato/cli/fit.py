@@ -21,11 +21,10 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
 )
-from gelato.cli.outputs import new_folder
 from gelato.cli.run_folders import (
     check_same_run,
     check_same_split,
-    clear_run,
+    claimed_folder,
     load_run_model,
     look_into_folder,
 )
@@ -87,9 +86,7 @@ def fit(
         screen.note(f"{folder} is finished already: these are its numbers.")
         made, measured = load_run_model(folder), stored.metrics
     else:
-        with new_folder(folder):
-            if overwrite:
-                clear_run(folder)
+        with claimed_folder(folder, resume=resume, overwrite=overwrite):
             if made is None:
                 chosen = choose(screen, parts, model, choice, threads=run.threads)
                 made, more = chosen.model, {"choice": chosen.to_dict()}

@@ -52,11 +52,17 @@ def check_output_folder(path: Path) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[None]:
-    """Make a folder for what is to come; an empty one does not outlive a failure."""
+    """Make a folder for what is to come, and keep other writers out of it.
+
+    An empty one does not outlive a failure.
+    """
+    from gelato.io.locking import locked_folder
+
     existed = path.exists()
     check_output_folder(path)
     try:
-        yield
+        with locked_folder(path):
+            yield
     except BaseException:
         if not existed:
             with suppress(OSError):  # not empty: a checkpoint stays

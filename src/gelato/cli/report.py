@@ -11,11 +11,11 @@ from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compil
 from gelato.cli.grouping import grouped
 from gelato.cli.options import OutputOptions
 from gelato.cli.outputs import check_output_file
+from gelato.cli.run_folders import PAGE
 from gelato.cli.screen import Screen
 from gelato.errors import InputError, UsageError
 
 _SUFFIXES = (".html", ".md", ".json")
-_PAGE = "report.html"
 
 
 def add(app: typer.Typer) -> None:
@@ -75,7 +75,7 @@ def report(
     _refuse_mixed(given, comparison, top, nodes)
     place = file
     if place is None and not output.json:
-        place = given[0] / _PAGE if len(given) == 1 else Path(_PAGE)
+        place = given[0] / PAGE if len(given) == 1 else Path(PAGE)
     if place is None or len(given) != 1 or given[0].is_dir():
         check_output_file(place, _SUFFIXES)
     if comparison is None:

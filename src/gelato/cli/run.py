@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,13 +23,11 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
 )
-from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file, new_folder
-from gelato.cli.run_folders import clear_run, look_into_folder
+from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.cli.run_folders import LINKS, claimed_folder, look_into_folder
 from gelato.cli.screen import Screen, make_facts, safe
 from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.cli.training import TRAINING_KERNELS, is_trained
-
-_LINKS = "links.csv"
 
 
 def add(app: typer.Typer) -> None:
@@ -59,7 +57,7 @@ def run_all(
             "--output",
             "-o",
             metavar="FOLDER",
-            help=f"Keep the run and its links ({_LINKS}).",
+            help=f"Keep the run and its links ({LINKS}).",
         ),
     ] = None,
     file: Annotated[
@@ -90,9 +88,9 @@ def run_all(
     if run.dry_run:
         _forecast(screen, made, parts, choice)
         return
-    with nullcontext() if folder is None else new_folder(folder):
-        if folder is not None and overwrite:
-            clear_run(folder)
+    asked = {"top": top, "max_per_node": max_per_node}
+    kept = folder / LINKS if folder is not None and file is None else file
+    with _place(folder, overwrite=overwrite):
         more: dict[str, Any] = {"choice": None}
         if made is None:
             chosen = choose(screen, parts, model, choice, threads=run.threads)
@@ -102,13 +100,11 @@ def run_all(
         measured = measure(screen, made, parts, run.threads) | more
         if folder is not None:
             keep(made, folder, measured)
-    with screen.progress(f"predicting with {made.name}") as progress:
-        asked = {"top": top, "max_per_node": max_per_node}
-        found = made.prediction(threads=run.threads, progress=progress, **asked)
-    for text in found.notes:
-        screen.note(text)
-    kept = folder / _LINKS if folder is not None and file is None else file
-    write_links(screen, found.table, kept)
+        with screen.progress(f"predicting with {made.name}") as progress:
+            found = made.prediction(threads=run.threads, progress=progress, **asked)
+        for text in found.notes:
+            screen.note(text)
+        write_links(screen, found.table, kept)
     _print(screen, made, loaded, measured, folder)
     show_links(screen, found.table, kept)
     screen.give(
@@ -122,6 +118,13 @@ def run_all(
             "links": found.table.to_dicts(),
         }
     )
+
+
+def _place(folder: Path | None, *, overwrite: bool) -> AbstractContextManager[None]:
+    """Hold the folder of the run, if it is to be kept."""
+    if folder is None:
+        return nullcontext()
+    return claimed_folder(folder, overwrite=overwrite)
 
 
 def _forecast(screen: Screen, model: Any, split: Any, choice: ChoiceOptions) -> None:

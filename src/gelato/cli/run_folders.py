@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gelato.cli.options import DataOptions, ModelOptions, SplitOptions
+from gelato.cli.outputs import new_folder
 from gelato.errors import InputError, OutputError, StoredFileError, UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 # Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
 # that help needs no torch. A test compares the two.
 CHECKPOINT = "checkpoint.safetensors"
+# What other verbs put beside a run.
+LINKS, PAGE = "links.csv", "report.html"
 
 
 def refuse_beside_run(
@@ -97,17 +102,34 @@ def look_into_folder(folder: Path, *, resume: bool, overwrite: bool) -> Run | No
     return None
 
 
+@contextmanager
+def claimed_folder(
+    folder: Path, *, resume: bool = False, overwrite: bool = False
+) -> Iterator[None]:
+    """Hold a folder while a run is made in it; what it replaces is cleared away."""
+    with new_folder(folder):
+        # Another process may have been faster since the first look.
+        if look_into_folder(folder, resume=resume, overwrite=overwrite) is not None:
+            raise OutputError(
+                f"Another process has finished the run in {folder}.",
+                hint="Give the same command again to see its numbers.",
+            )
+        if overwrite:
+            clear_run(folder)
+        yield
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Tell whether a training in a folder can go on."""
     return (folder / CHECKPOINT).exists()
 
 
 def clear_run(folder: Path) -> None:
-    """Remove the files of a run, and nothing else, from a folder."""
+    """Remove a run and what was made of it, and nothing else, from a folder."""
     from gelato import storage
 
     names = [storage.GRAPH, storage.SPLIT, storage.WEIGHTS, storage.METRICS]
-    names += [storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT]
+    names += [storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT, LINKS, PAGE]
     listed = _listed_files(folder / storage.CONFIG)
     # The configuration first: without it, what is left is no run.
     for name in dict.fromkeys((storage.CONFIG, *names, *listed)):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from torch import nn
 
 from gelato.errors import StoredFileError
 from gelato.graph import Graph
+from gelato.io.locking import locked_folder
 from gelato.models.base import Model
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import Run, make_folder
@@ -52,15 +54,18 @@ class TrainedModel(Model):
     ) -> None:
         """Train a task; its module is left at the best epoch, in evaluation mode."""
         self.steps_ = task.batches
-        self.training_ = train(
-            task,
-            self._train_settings(),
-            folder=None if folder is None else make_folder(folder),
-            resume=resume,
-            identity=self._identity(split),
-            on_epoch=on_epoch,
-            on_step=on_step,
-        )
+        place = None if folder is None else make_folder(folder)
+        # Two trainings would overwrite each other's checkpoints.
+        with nullcontext() if place is None else locked_folder(place):
+            self.training_ = train(
+                task,
+                self._train_settings(),
+                folder=place,
+                resume=resume,
+                identity=self._identity(split),
+                on_epoch=on_epoch,
+                on_step=on_step,
+            )
         task.module.eval()
 
     def _train_settings(self) -> TrainSettings:
