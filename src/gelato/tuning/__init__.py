@@ -1,10 +1,11 @@
 """Search for the parameters of a model that rank the validation edges best.
 
 Which parameters are searched is in ``spaces``, in which order in ``searches``; one
-trial is in ``trial``, what is kept on disk in ``study``, and ``tuner`` has the loop.
+trial is in ``trial``, what is kept on disk in ``study``, and ``sitting`` has the loop.
 """
 
+from gelato.tuning.result import Tuned, TuningInterrupted
 from gelato.tuning.spaces import Dimension
-from gelato.tuning.tuner import Tuned, TuningInterrupted, tune
+from gelato.tuning.tuner import tune
 
 __all__ = ["Dimension", "Tuned", "TuningInterrupted", "tune"]

@@ -1,115 +1,21 @@
-"""Try parameters of a model one after another, and keep the best."""
+"""The function that people call."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from time import monotonic
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
-import polars as pl
-
 from gelato.errors import GelatoError
-from gelato.models.registry import make
 from gelato.ranking.evaluate import check_positives, test_candidates
 from gelato.splits import EdgeSplit
-from gelato.tuning.plan import Plan, check_budget, make_plan
-from gelato.tuning.records import TrialRecord, best_of, point, table_of
-from gelato.tuning.searches import Proposal
+from gelato.tuning.plan import check_budget, make_plan
+from gelato.tuning.records import TrialRecord
+from gelato.tuning.result import Tuned, TuningInterrupted
+from gelato.tuning.sitting import Progress, Sitting
 from gelato.tuning.spaces import SearchName
-from gelato.tuning.study import LiveTrial, Study, open_study, require_optuna
-from gelato.tuning.trial import Outcome, TrialRunner, blind, seat
-
-Progress = Callable[[str, float, float], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """The best parameters that were found, and what they were found among.
-
-    Parameters
-    ----------
-    name : str
-        Registered name of the model.
-    parameters : dict
-        Parameters of the best trial, with those that were fixed: ``gelato.make(name,
-        **parameters)`` fitted on the same split is the best model.
-    best : TrialRecord
-        The best trial.
-    trials : polars.DataFrame
-        One row per trial: ``number``, one column for each parameter that was searched,
-        ``value``, ``epochs``, ``seconds``, ``state`` ("complete", "pruned" or
-        "failed") and ``reason``.
-    records : list of TrialRecord
-        The same as objects.
-    search, metric, seed
-        How trials were chosen, measured and seeded.
-    seconds : float
-        Time of this sitting.
-    """
-
-    name: str
-    parameters: dict[str, Any]
-    best: TrialRecord
-    trials: pl.DataFrame
-    records: list[TrialRecord]
-    search: str
-    metric: str
-    seed: int
-    seconds: float
-    _split: EdgeSplit = field(repr=False)
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def value(self) -> float:
-        """Validation value of the best trial."""
-        assert self.best.value is not None
-        return self.best.value
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the best model is at hand; else :attr:`model` fits it again."""
-        return "model" in self._kept
-
-    @property
-    def model(self) -> Any:
-        """The best model, fitted on the split.
-
-        A trial of an earlier sitting is fitted again, to the same bits.
-        """
-        if "model" not in self._kept:
-            model = self.make()
-            if hasattr(model, "fit"):
-                model.fit(blind(self._split))
-            self._kept["model"] = seat(model, self._split)
-        return self._kept["model"]
-
-    def make(self) -> Any:
-        """Return a new model with the best parameters, not fitted."""
-        return make(self.name, **self.parameters)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: everything but the model itself."""
-        return {
-            "model": self.name,
-            "parameters": dict(self.parameters),
-            "search": self.search,
-            "metric": self.metric,
-            "value": self.value,
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "best": self.best.number,
-            "trials": [record.to_dict() for record in self.records],
-        }
-
-
-class TuningInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a tuning; ``tuned`` is what the finished trials gave, if any."""
-
-    def __init__(self, tuned: Tuned | None) -> None:
-        super().__init__()
-        self.tuned = tuned
+from gelato.tuning.study import open_study, require_optuna
+from gelato.tuning.trial import blind
 
 
 def tune(
@@ -211,7 +117,7 @@ def tune(
         warmup=plan.warmup(),
         prune=prune,
     ) as opened:
-        sitting = _Sitting(plan, opened, seen, trials, seconds, threads, progress)
+        sitting = Sitting(plan, opened, seen, trials, seconds, threads, progress)
         try:
             sitting.run()
         except KeyboardInterrupt as stop:
@@ -220,144 +126,6 @@ def tune(
     if found is None:
         _refuse_result(sitting.records)
     return found
-
-
-class _Sitting:
-    """The trials of one call."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        study: Study,
-        split: EdgeSplit,
-        trials: int | None,
-        seconds: float | None,
-        threads: int | None,
-        progress: Progress | None,
-    ) -> None:
-        self.started = monotonic()
-        self.plan, self.study, self.seconds = plan, study, seconds
-        self.limit = plan.trials(trials, seconds)
-        self.search, self.progress = plan.searching(), progress
-        self.records = study.records()
-        until = None if seconds is None else self.started + seconds
-        self.runner = TrialRunner(
-            plan.name, split, plan.metric, threads=threads, until=until
-        )
-        self.model: Any = None
-        self.model_of: int | None = None
-        self.cut: int | None = None  # the trial that the clock ended
-
-    def run(self) -> None:
-        """Run trials until the search or the budget ends."""
-        while not self._is_over():
-            proposal = self.search.next(self.records)
-            if proposal is None:
-                break
-            if self._try(proposal):
-                break
-        self._tell("", len(self.records))
-
-    def result(self, split: EdgeSplit) -> Tuned | None:
-        """Return what was found; None where no trial is complete."""
-        best = best_of(self.records)
-        if best is None:
-            return None
-        parameters = self.plan.fixed | best.parameters
-        if best.number == self.cut:
-            parameters |= {"epochs": best.epochs}
-        return Tuned(
-            name=self.plan.name,
-            parameters=parameters,
-            best=best,
-            trials=table_of(self.records, list(self.plan.space)),
-            records=list(self.records),
-            search=self.plan.search,
-            metric=self.plan.metric,
-            seed=self.plan.seed,
-            seconds=monotonic() - self.started,
-            _split=split,
-            _kept=(
-                {"model": seat(self.model, split)}
-                if self.model_of == best.number
-                else {}
-            ),
-        )
-
-    def _try(self, proposal: Proposal) -> bool:
-        """Run one trial; tell whether the clock ended it."""
-        assert proposal is not None
-        number, began = len(self.records), monotonic()
-        live = self.study.ask(proposal, number)
-        self._tell(_label(live.parameters), number)
-        try:
-            outcome = self._repeated(live) or self._run(live, number)
-        except BaseException:
-            self.study.forget(live)
-            raise
-        record = TrialRecord(
-            number,
-            live.parameters,
-            outcome.value,
-            outcome.epochs,
-            monotonic() - began,
-            outcome.state,
-            outcome.reason,
-        )
-        if outcome.is_cut:
-            self.cut = number
-            self.study.forget(live)
-        else:
-            self.study.finish(live, record)
-        if outcome.value is not None or not outcome.is_cut:
-            self.records.append(record)
-        if best_of(self.records) is record and outcome.model is not None:
-            self.model, self.model_of = outcome.model, number
-        return outcome.is_cut
-
-    def _run(self, live: LiveTrial, number: int) -> Outcome:
-        label = _label(live.parameters)
-
-        def told(epoch: int, epochs: int) -> None:
-            share = epoch / epochs if epochs else 0.0
-            self._tell(f"{label}: epoch {epoch}", number + min(share, 1.0))
-
-        return self.runner.run(self.plan.fixed | live.parameters, live.report, told)
-
-    def _repeated(self, live: LiveTrial) -> Outcome | None:
-        """Return the outcome of an earlier trial with the same parameters."""
-        for earlier in self.records:
-            if point(earlier.parameters) == point(live.parameters):
-                why = f"as trial {earlier.number}"
-                return Outcome(earlier.value, earlier.epochs, earlier.state, why)
-        return None
-
-    def _is_over(self) -> bool:
-        if self.limit is not None and len(self.records) >= self.limit:
-            return True
-        return self.seconds is not None and self._elapsed() >= self.seconds
-
-    def _elapsed(self) -> float:
-        return monotonic() - self.started
-
-    def _tell(self, what: str, done: float) -> None:
-        if self.progress is None:
-            return
-        total: float | None = self.limit or self.search.expected()
-        if self.limit is None and total is not None:
-            total = max(total, len(self.records) + bool(what))
-        if total is None:  # only the clock ends an endless search
-            total = self.seconds or 0.0
-            done = min(self._elapsed(), total)
-        self.progress(what, done, total)
-
-
-def _label(parameters: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_short(value)}" for name, value in parameters.items())
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _refuse_result(records: list[TrialRecord]) -> NoReturn:

@@ -1,0 +1,101 @@
+"""What a tuning found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from gelato.models.registry import make
+from gelato.splits import EdgeSplit
+from gelato.tuning.records import TrialRecord
+from gelato.tuning.trial import blind, seat
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The best parameters that were found, and what they were found among.
+
+    Parameters
+    ----------
+    name : str
+        Registered name of the model.
+    parameters : dict
+        Parameters of the best trial, with those that were fixed: ``gelato.make(name,
+        **parameters)`` fitted on the same split is the best model.
+    best : TrialRecord
+        The best trial.
+    trials : polars.DataFrame
+        One row per trial: ``number``, one column for each parameter that was searched,
+        ``value``, ``epochs``, ``seconds``, ``state`` ("complete", "pruned" or
+        "failed") and ``reason``.
+    records : list of TrialRecord
+        The same as objects.
+    search, metric, seed
+        How trials were chosen, measured and seeded.
+    seconds : float
+        Time of this sitting.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    best: TrialRecord
+    trials: pl.DataFrame
+    records: list[TrialRecord]
+    search: str
+    metric: str
+    seed: int
+    seconds: float
+    _split: EdgeSplit = field(repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def value(self) -> float:
+        """Validation value of the best trial."""
+        assert self.best.value is not None
+        return self.best.value
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the best model is at hand; else :attr:`model` fits it again."""
+        return "model" in self._kept
+
+    @property
+    def model(self) -> Any:
+        """The best model, fitted on the split.
+
+        A trial of an earlier sitting is fitted again, to the same bits.
+        """
+        if "model" not in self._kept:
+            model = self.make()
+            if hasattr(model, "fit"):
+                model.fit(blind(self._split))
+            self._kept["model"] = seat(model, self._split)
+        return self._kept["model"]
+
+    def make(self) -> Any:
+        """Return a new model with the best parameters, not fitted."""
+        return make(self.name, **self.parameters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: everything but the model itself."""
+        return {
+            "model": self.name,
+            "parameters": dict(self.parameters),
+            "search": self.search,
+            "metric": self.metric,
+            "value": self.value,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "best": self.best.number,
+            "trials": [record.to_dict() for record in self.records],
+        }
+
+
+class TuningInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a tuning; ``tuned`` is what the finished trials gave, if any."""
+
+    def __init__(self, tuned: Tuned | None) -> None:
+        super().__init__()
+        self.tuned = tuned
