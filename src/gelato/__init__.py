@@ -16,7 +16,7 @@ from gelato.version import __version__
 if TYPE_CHECKING:
     from gelato.choosing import choose_model
     from gelato.comparison import compare
-    from gelato.datasets import list_datasets, load_dataset
+    from gelato.datasets import list_datasets, load_dataset, make_graph
     from gelato.errors import GelatoError
     from gelato.graph import Graph
     from gelato.io import read_graph
@@ -41,6 +41,7 @@ _PUBLIC = {
     "load": "gelato.models.loading",
     "load_dataset": "gelato.datasets",
     "make": "gelato.models",
+    "make_graph": "gelato.datasets",
     "model_names": "gelato.models",
     "read_graph": "gelato.io",
     "register": "gelato.models",
@@ -65,6 +66,7 @@ __all__ = [
     "load",
     "load_dataset",
     "make",
+    "make_graph",
     "model_names",
     "read_graph",
     "register",

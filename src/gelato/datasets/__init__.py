@@ -1,4 +1,4 @@
-"""Benchmark graphs by name: one embedded, the others from a folder or the web."""
+"""Benchmark graphs by name, and synthetic graphs of any size."""
 
 from gelato.datasets.fetch import cache_folder
 from gelato.datasets.load import (
@@ -7,11 +7,15 @@ from gelato.datasets.load import (
     list_datasets,
     load_dataset,
 )
+from gelato.datasets.recipe import GraphRecipe
+from gelato.datasets.synthetic import make_graph
 
 __all__ = [
     "DatasetFacts",
+    "GraphRecipe",
     "cache_folder",
     "dataset_path",
     "list_datasets",
     "load_dataset",
+    "make_graph",
 ]
