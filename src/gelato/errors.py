@@ -6,6 +6,8 @@ command line turns it into one message and an exit code, never a traceback.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class GelatoError(Exception):
     """A problem that the user can understand and mend.
@@ -27,6 +29,17 @@ class GelatoError(Exception):
 
     def __str__(self) -> str:
         return f"{self.problem} {self.hint}".rstrip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors of workers travel to the process that the user sees.
+        return _restored, (type(self), self.problem, self.hint)
+
+
+def _restored(kind: type[GelatoError], problem: str, hint: str) -> GelatoError:
+    """Return an error as it was, whatever its class takes to be made."""
+    error = kind.__new__(kind, problem, hint)
+    error.problem, error.hint = problem, hint
+    return error
 
 
 class InputError(GelatoError, ValueError):
@@ -69,3 +82,7 @@ class OutputError(GelatoError, OSError):
 
 class StoredFileError(GelatoError, ValueError):
     """A stored split, model or result that is damaged, foreign or too new."""
+
+
+class EngineError(GelatoError, RuntimeError):
+    """Work that could not be spread: workers that die, a cluster that is silent."""
