@@ -15,7 +15,7 @@ from gelato.version import __version__
 
 if TYPE_CHECKING:
     from gelato.choosing import choose_model
-    from gelato.comparison import compare
+    from gelato.comparison import compare, summarise_comparison
     from gelato.datasets import list_datasets, load_dataset, make_graph
     from gelato.errors import GelatoError
     from gelato.graph import Graph
@@ -48,6 +48,7 @@ _PUBLIC = {
     "split_by_time": "gelato.splits",
     "split_edges": "gelato.splits",
     "split_given": "gelato.splits",
+    "summarise_comparison": "gelato.comparison",
     "tune": "gelato.tuning",
     "worked_example": "gelato.ranking.example",
 }
@@ -73,6 +74,7 @@ __all__ = [
     "split_by_time",
     "split_edges",
     "split_given",
+    "summarise_comparison",
     "tune",
     "worked_example",
 ]

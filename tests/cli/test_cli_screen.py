@@ -37,11 +37,17 @@ def test_percent_keeps_two_digits(share):
     assert float(numbers.percent(share)) == pytest.approx(100 * share, rel=0.06)
 
 
-def test_spread():
-    values = [0.01, 0.03, 0.02]
-    sd = 100 * statistics.stdev(values)
-    assert numbers.percent_spread(values) == f"2.00 ± {sd:.2f}"
-    assert numbers.percent_spread([0.5]) == "50.00"
+def test_margins_have_the_decimals_of_their_number():
+    assert numbers.percent_margin(0.02, 0.00123) == "2.00 ± 0.12"
+    assert numbers.percent_margin(0.0000823, 0.00001) == "0.0082 ± 0.0010"
+    assert numbers.percent_margin(0.5, None) == "50.00"
+
+
+def test_differences_have_their_sign():
+    assert numbers.percent_difference(0.0031, 0.0012) == "+0.31 ± 0.12"
+    assert numbers.percent_difference(-0.00002, 0.0012) == "-0.00 ± 0.12"
+    assert numbers.percent_difference(-0.000082, 0.00001) == "-0.0082 ± 0.0010"
+    assert numbers.percent_difference(0.0, 0.0) == "+0.00 ± 0.00"
 
 
 def test_units():

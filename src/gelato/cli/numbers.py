@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
 
 
 def count(value: int | float) -> str:
@@ -32,13 +30,32 @@ def percent(share: float) -> str:
     return f"{value:.{min(digits, 12)}f}"
 
 
-def percent_spread(shares: Sequence[float]) -> str:
-    """Return a mean in percent, with the standard deviation where there are several."""
-    mean = percent(statistics.fmean(shares))
-    if len(shares) < 2:
-        return mean
-    decimals = len(mean.partition(".")[2])
-    return f"{mean} ± {100 * statistics.stdev(shares):.{decimals}f}"
+def percent_margin(share: float, margin: float | None) -> str:
+    """Return a share in percent, with the half-width of its interval if known.
+
+    Examples
+    --------
+    >>> percent_margin(0.0265, 0.0031), percent_margin(0.0265, None)
+    ('2.65 ± 0.31', '2.65')
+    """
+    text = percent(share)
+    if margin is None:
+        return text
+    return f"{text} ± {100 * margin:.{len(text.partition('.')[2])}f}"
+
+
+def percent_difference(share: float, margin: float | None) -> str:
+    """Return a difference of shares in points, always with its sign.
+
+    Examples
+    --------
+    >>> percent_difference(-0.0031, 0.0012), percent_difference(0.0, None)
+    ('-0.31 ± 0.12', '+0.00')
+    """
+    smallest = abs(share) if margin is None else max(abs(share), margin)
+    digits = len(percent(smallest).partition(".")[2])
+    spread = "" if margin is None else f" ± {100 * margin:.{digits}f}"
+    return f"{100 * share:+.{digits}f}{spread}"
 
 
 def times(ratio: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,17 +13,15 @@ from gelato.cli import numbers
 from gelato.cli.screen import make_table, shortened
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gelato.ranking import Evaluation
 
 BIASED = "BIASED"
 PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 _RATIOS = (0.1, 0.5, 1.0)
 _KS = (25, 100, 400, 1600, 6400)
-_COMPARED = ("ap", "prec@100%", "hits@100", "mrr", "auc")
-# Spreads take room: what is shown beside them still fits into 80 columns.
-_COMPARED_WITH_SPREAD = ("ap", "prec@100%", "hits@100", "auc")
+# Beside AP with its interval and difference; fewer where names are long.
+_BESIDE = ("prec@100%", "hits@100", "auc", "time")
+_FEWER = ("prec@100%", "auc")
 _TITLES = {"ap": "AP", "mrr": "MRR", "auc": "AUC"}
 
 
@@ -88,61 +87,66 @@ def random_mrr(negatives: int) -> float:
     return (math.log(ranks) + euler + 0.5 / ranks) / ranks
 
 
-def comparison_summary(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return one entry per model and protocol: its values over splits and seeds.
+def comparison_table(
+    entries: Sequence[Mapping[str, Any]], *, narrow: bool = False
+) -> Any:
+    """Return the ranking table: exact rows, a random order, biased rows in grey.
 
-    Best mean AP first; biased entries after all others.
+    Parameters
+    ----------
+    entries : sequence
+        Of :func:`gelato.comparison.summary.rank_models`.
+    narrow : bool
+        Leave out what is least missed.
     """
-    entries: list[dict[str, Any]] = []
-    groups = table.group_by("model", "protocol", maintain_order=True)
-    for (model, protocol), part in groups:
-        values = {name: part[name].to_list() for name in _COMPARED}
-        seconds = part["fit_seconds"] + part["evaluate_seconds"]
-        entries.append(
-            {
-                "model": model,
-                "protocol": protocol,
-                "biased": protocol == "sampled",
-                "runs": part.height,
-                "mean": {name: part[name].mean() for name in _COMPARED},
-                "sd": {name: part[name].std() for name in _COMPARED},
-                "random_ap": part["random_ap"].mean(),
-                "seconds": seconds.mean(),
-                "values": values,
-            }
-        )
-    return sorted(entries, key=lambda entry: (entry["biased"], -entry["mean"]["ap"]))
-
-
-def comparison_table(summary: Sequence[dict[str, Any]]) -> Any:
-    """Return the ranking table: exact rows, a random order, biased rows in grey."""
-    spread = any(entry["runs"] > 1 for entry in summary)
-    shown = _COMPARED_WITH_SPREAD if spread else _COMPARED
-    titles = [_TITLES.get(name, name) for name in shown]
-    table = make_table("in percent", *titles, *(() if spread else ("time",)))
+    beside = _FEWER if narrow else _BESIDE
+    reference = next((e["against"] for e in entries if _is_compared(e)), None)
+    paired = [] if reference is None else [f"against {shortened(reference)}"]
+    titles = [_TITLES.get(name, name) for name in beside]
+    table = make_table("in percent", "AP", *paired, *titles)
     for biased in (False, True):
-        entries = [entry for entry in summary if entry["biased"] == biased]
-        for place, entry in enumerate(entries):
-            table.add_row(*_comparison_row(entry, shown, best=place == 0))
-        if entries:
-            chance = numbers.percent(entries[0]["random_ap"])
-            expected = {"ap": chance, "prec@100%": chance, "auc": "50.00"}
-            label = f"random order{', ' + BIASED if biased else ''}"
-            row = [label, *(expected.get(name, "") for name in shown)]
+        part = [entry for entry in entries if entry["biased"] == biased]
+        for place, entry in enumerate(part):
+            table.add_row(*_comparison_row(entry, paired, beside, best=place == 0))
+        if part:
+            chance = numbers.percent(statistics.fmean(e["random_ap"] for e in part))
+            label = f"random, {BIASED}" if biased else "random order"
+            expected = {"prec@100%": chance, "auc": "50.00"}
+            row = [label, chance, *("" for _ in paired)]
+            row += [expected.get(name, "") for name in beside]
             table.add_row(*(Text(cell, style="dim") for cell in row), end_section=True)
     return table
 
 
+def _is_compared(entry: Mapping[str, Any]) -> bool:
+    return entry["difference"]["ap"] is not None
+
+
 def _comparison_row(
-    entry: dict[str, Any], shown: Sequence[str], *, best: bool
+    entry: Mapping[str, Any],
+    paired: Sequence[str],
+    beside: Sequence[str],
+    *,
+    best: bool,
 ) -> list[Text]:
     name = shortened(entry["model"])
     if entry["biased"]:
         name, style = f"{name}, {BIASED}", "dim"
     else:
         style = "bold" if best else ""
-    cells = [name]
-    cells += [numbers.percent_spread(entry["values"][key]) for key in shown]
-    if shown is _COMPARED:
-        cells.append(numbers.duration(entry["seconds"]))
+    mean, limits = entry["mean"], entry["interval"]["ap"]
+    margin = None if limits is None else limits["high"] - mean["ap"]
+    cells = [name, numbers.percent_margin(mean["ap"], margin)]
+    if paired:
+        cells.append(difference_text(entry["difference"]["ap"]))
+    spent = {"time": numbers.duration(entry["seconds"])}
+    cells += [spent.get(key) or numbers.percent(mean[key]) for key in beside]
     return [Text(cell, style=style) for cell in cells]
+
+
+def difference_text(found: Mapping[str, Any] | None) -> str:
+    """Return a paired difference with its interval, or nothing."""
+    if found is None:
+        return ""
+    margin = None if found["high"] is None else found["high"] - found["value"]
+    return numbers.percent_difference(found["value"], margin)

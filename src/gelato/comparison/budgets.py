@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gelato.errors import UsageError
+from gelato.models.registry import model_names
 from gelato.splits import EdgeSplit
 
 if TYPE_CHECKING:
@@ -35,13 +36,22 @@ class Budget:
         return cls(trials, seconds)
 
     def __str__(self) -> str:
-        trials = None if self.trials is None else f"{self.trials} trials"
+        many = "trial" if self.trials == 1 else "trials"
+        trials = None if self.trials is None else f"{self.trials} {many}"
         seconds = None if self.seconds is None else f"{self.seconds:g} s"
         return " or ".join(part for part in (trials, seconds) if part is not None)
 
-    def spend(self, model: Any, split: EdgeSplit, threads: int | None) -> Tuned:
-        """Choose a model's parameters by the validation edges of a split."""
-        started = time.perf_counter()
+    def spend(
+        self,
+        model: Any,
+        split: EdgeSplit,
+        threads: int | None,
+        progress: Callable[[str, float, float], None] | None = None,
+    ) -> Tuned:
+        """Choose a model's parameters by the validation edges of a split.
+
+        Parameters that differ from their defaults were chosen by somebody and stay.
+        """
         if not is_tunable(model):
             return Tuned(self, {}, 0.0)
         from gelato.tuning import tune
@@ -53,9 +63,17 @@ class Budget:
             trials=self.trials,
             seconds=self.seconds,
             seed=model.get_params().get("seed", 1),
+            parameters=_fixed(model),
             threads=threads,
+            progress=progress,
         )
-        return Tuned(self, dict(found.parameters), time.perf_counter() - started)
+        before, searched = model.get_params(), found.best.parameters
+        chosen = {
+            name: value
+            for name, value in found.parameters.items()
+            if name in searched or before[name] != value
+        }
+        return Tuned(self, chosen, found.seconds)
 
 
 @dataclass(frozen=True)
@@ -68,10 +86,9 @@ class Tuned:
 
     def applied(self, run: Run) -> Run:
         """Return a run with these parameters, under its own seed."""
-        chosen = {k: v for k, v in self.parameters.items() if k != "seed"}
-        if not chosen:
+        if not self.parameters:
             return run
-        model = copy.copy(run.model).set_params(**chosen)
+        model = copy.copy(run.model).set_params(**self.parameters)
         return dataclasses.replace(run, model=model)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,9 +102,18 @@ class Tuned:
 
 
 def is_tunable(model: Any) -> bool:
-    """Tell whether a model is known by name and has parameters besides its seed."""
-    from gelato.models.registry import model_names
+    """Tell whether a model is known by name and has parameters to choose."""
+    from gelato.tuning.spaces import space_of
 
     if getattr(model, "name", None) not in model_names():
         return False
-    return bool(set(model.parameter_defaults()) - {"seed"})
+    try:
+        return bool(space_of(model.name, "free", _fixed(model)))
+    except UsageError:
+        return False
+
+
+def _fixed(model: Any) -> dict[str, Any]:
+    defaults = model.parameter_defaults() | {"seed": None}
+    given = {k: v for k, v in model.get_params().items() if k != "seed"}
+    return {name: value for name, value in given.items() if value != defaults[name]}

@@ -133,6 +133,7 @@ def _entry(
         "interval": {name: _limits(one) for name, one in found.items()},
         "against": row["against"],
         "difference": {name: _difference(one) for name, one in found.items()},
+        "budget": next((item["budget"] for item in part if item.get("budget")), None),
         "random_ap": statistics.fmean(item["random_ap"] for item in part),
         "seconds": statistics.fmean(_seconds(item) for item in part),
     }

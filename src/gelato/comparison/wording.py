@@ -72,10 +72,11 @@ def told_apart(
         if verdict is not None:
             by_verdict[verdict].append(shown(entry["model"]))
     name = shown(reference)
-    lines = []
-    for verdict in (BETTER, WORSE):
-        if by_verdict[verdict]:
-            lines.append(f"{verdict} than {name}: {', '.join(by_verdict[verdict])}.")
+    lines = [
+        f"{verdict} than {name}: {', '.join(by_verdict[verdict])}."
+        for verdict in (BETTER, WORSE)
+        if by_verdict[verdict]
+    ]
     if by_verdict[SAME]:
         lines.append(f"{SAME}: {name} and {', '.join(by_verdict[SAME])}.")
     return [line[0].upper() + line[1:] for line in lines]
