@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import sys
 from dataclasses import asdict, dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gelato.cli import numbers
@@ -14,9 +13,6 @@ from gelato.cli.training import watch_notes
 
 if TYPE_CHECKING:
     from gelato.splits import EdgeSplit
-
-_SECONDS = 6.0  # spent on timing
-_LEAST_STEPS = 3  # the first one also prepares and is not counted
 
 
 @dataclass(frozen=True)
@@ -48,51 +44,19 @@ class TrainingForecast:
     peak_bytes: int
 
 
-class _EnoughError(Exception):
-    """Ends the trial."""
-
-
-class _Trial:
-    """Stops a training after a few steps, or after two epochs if they are short."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.validation: float | None = None
-
-    def on_step(self, epoch: int, batch: int) -> None:
-        self.times.append(perf_counter())
-        enough = self.times[-1] - self.times[0] > _SECONDS
-        if len(self.times) >= _LEAST_STEPS and enough:
-            raise _EnoughError
-
-    def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
-        self.validation = entry["phases"].get("validation", 0.0)
-        # The first validation may also load compiled code: take the second one.
-        if entry["epoch"] > 1 or perf_counter() - self.times[0] > _SECONDS:
-            raise _EnoughError
-
-    @property
-    def step_seconds(self) -> float:
-        gaps = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
-        # The gap over a validation is no step: the median does not see it.
-        return sorted(gaps)[len(gaps) // 2] if gaps else 0.0
-
-
 def forecast_training(
     screen: Screen, model: Any, split: EdgeSplit
 ) -> TrainingForecast | None:
     """Time the first steps of a training; ``None`` if there is nothing to train."""
-    trial = _Trial()
+    from gelato.training.step_times import time_steps
+
     with watch_notes(screen):
-        try:
-            model.fit(split, on_step=trial.on_step, on_epoch=trial.on_epoch)
-        except _EnoughError:
-            pass
-        else:
-            if not trial.times:
-                return None
-    if trial.validation is None:
-        trial.validation = _validation_seconds(split)
+        trial = time_steps(model, split)
+    if trial is None:
+        return None
+    validation = trial.validation_seconds
+    if validation is None:
+        validation = _validation_seconds(model, split)
     checks = -(-model.epochs // model.validate_every)
     training = trial.step_seconds * model.steps_
     return TrainingForecast(
@@ -101,9 +65,9 @@ def forecast_training(
         epochs=model.epochs,
         steps=model.steps_,
         step_seconds=trial.step_seconds,
-        validation_seconds=trial.validation,
-        epoch_seconds=training + trial.validation * checks / model.epochs,
-        seconds=training * model.epochs + trial.validation * checks,
+        validation_seconds=validation,
+        epoch_seconds=training + validation * checks / model.epochs,
+        seconds=training * model.epochs + validation * checks,
         peak_bytes=_peak_bytes(),
     )
 
@@ -148,14 +112,17 @@ def _pairs(model: Any, split: EdgeSplit) -> int | None:
     return 2 * len(split.train) if kind == "biased" else None
 
 
-def _validation_seconds(split: EdgeSplit) -> float:
-    """Forecast a pass of plain walks, which ranks as a validation does."""
+def _validation_seconds(model: Any, split: EdgeSplit) -> float:
+    """Forecast a validation, which ranks all pairs, with weights not trained yet."""
     from gelato.models.registry import make
     from gelato.ranking.forecast import forecast
 
     graph = split.train_graph
-    model = make("ac").fit(graph)
-    return float(forecast(model, graph, positives=len(split.valid)).seconds)
+    if hasattr(model, "untrained"):
+        ranking = model.untrained(split)
+    else:
+        ranking = make("ac").fit(graph)
+    return float(forecast(ranking, graph, positives=len(split.valid)).seconds)
 
 
 def _peak_bytes() -> int:

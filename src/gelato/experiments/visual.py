@@ -158,7 +158,7 @@ def _inside(pairs: IntArray, nodes: IntArray) -> IntArray:
 
 def attribute_distance(graph: Graph, nodes: IntArray) -> FloatArray:
     """Return the Euclidean distances of the attributes of a few nodes."""
-    if not graph.num_attributes:
+    if graph.attributes is None:
         return np.zeros((len(nodes), len(nodes)))
     chosen = graph.attributes[nodes]
     rows = chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen)

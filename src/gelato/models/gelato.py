@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
+from gelato.models.base import Model
 from gelato.models.enhanced import EnhancedModel, learned_weights
 from gelato.models.gelato_checks import check_gelato, check_split
 from gelato.models.trained import TrainedModel, fill_module
@@ -187,6 +189,16 @@ class Gelato(TrainedModel, EnhancedModel):
         )
         self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
         return self
+
+    def untrained(self, split: EdgeSplit) -> Self:
+        """Return a copy with its first weights, to see what ranking costs."""
+        fresh = copy.copy(self)
+        Model.fit(fresh, split)
+        fresh.training_, fresh.module_ = None, None
+        fresh.mixture_ = HeuristicMixture() if self.heuristic == "mixture" else None
+        if fresh._find_similar(split.train_graph).needs_model:
+            fresh.module_ = self._pair_model(split.train_graph).eval()
+        return fresh
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

@@ -159,6 +159,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         graph = data.graph if isinstance(data, EdgeSplit) else data
         require_attributes(graph, self.name)
         split = data if isinstance(data, EdgeSplit) else self._held_out(data)
+        self.steps_ = self.batches  # those of the MLP, for whoever watches
         if mlp is None:
             mlp = MLP(**self.mlp_parameters()).fit(
                 split,
@@ -180,6 +181,10 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         """Return the parameters of the first stage."""
         known = MLP.parameter_defaults()
         return {k: v for k, v in self.get_params().items() if k in known}
+
+    def untrained(self, split: EdgeSplit) -> MLP:
+        """Return the first stage with its first weights, to see what ranking costs."""
+        return MLP(**self.mlp_parameters()).untrained(split)
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.models.base import Model
 from gelato.models.gelato_checks import check_split
 from gelato.models.gnn.checks import check_gnn
 from gelato.models.gnn.module import LinkModule
@@ -133,6 +135,15 @@ class GNNModel(TrainedModel):
         with torch.no_grad():
             scorer: RowScorer = module.scorer(module.encode(module.prepare(graph)))
             return scorer
+
+    def untrained(self, split: EdgeSplit) -> Self:
+        """Return a copy with its first weights, to see what ranking costs."""
+        fresh = copy.copy(self)
+        Model.fit(fresh, split)
+        fresh.training_ = None
+        fresh.module_ = self._made(split.train_graph)
+        fresh.module_.eval()
+        return fresh
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

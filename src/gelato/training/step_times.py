@@ -1,0 +1,101 @@
+"""What a step of a training takes, by taking a few and stopping."""
+
+from __future__ import annotations
+
+import statistics
+from contextlib import suppress
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from gelato.splits import EdgeSplit
+
+_LONG = 10  # times the time given: so long a first step is enough
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Times of the first steps of a training.
+
+    Parameters
+    ----------
+    step_seconds : float
+        One step, validation not counted: the median of those that were timed.
+    validation_seconds : float, optional
+        The last validation; None if none was reached.
+    timed : int
+        How many steps were timed.
+    """
+
+    step_seconds: float
+    validation_seconds: float | None
+    timed: int
+
+
+class _EnoughError(Exception):
+    """Ends the trial."""
+
+
+def time_steps(
+    model: Any, split: EdgeSplit, *, seconds: float = 6.0, least: int = 3
+) -> StepTimes | None:
+    """Train a model for a few steps, or for a few epochs if they are short.
+
+    The model is left untrained; its ``steps_`` then tells the steps of an epoch.
+
+    Parameters
+    ----------
+    model : TrainedModel
+        What is trained.
+    split : EdgeSplit
+        On what.
+    seconds : float
+        Stop after this long, though not within the first steps.
+    least : int
+        Steps to take at least. The first one also prepares and is not counted,
+        unless it alone takes ten times ``seconds``.
+
+    Returns
+    -------
+    times : StepTimes or None
+        None where nothing is trained on this graph.
+    """
+    trial = _Trial(seconds, least)
+    with suppress(_EnoughError):
+        model.fit(split, on_step=trial.on_step, on_epoch=trial.on_epoch)
+    if not trial.steps:
+        return None
+    return StepTimes(
+        statistics.median(trial.steps[1:] or trial.steps),
+        trial.validation,
+        max(1, len(trial.steps) - 1),
+    )
+
+
+class _Trial:
+    """Callbacks of a training; the time between two calls is one step's."""
+
+    def __init__(self, seconds: float, least: int) -> None:
+        self.seconds, self.least = seconds, least
+        self.started = self.last = perf_counter()
+        self.steps: list[float] = []
+        self.validation: float | None = None
+
+    def on_step(self, epoch: int, batch: int) -> None:
+        now = perf_counter()
+        self.steps.append(now - self.last)
+        self.last = now
+        alone = len(self.steps) == 1 and self.steps[0] > _LONG * self.seconds
+        if alone or (len(self.steps) >= self.least and self._late(now)):
+            raise _EnoughError
+
+    def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
+        self.last = perf_counter()
+        self.validation = entry["phases"].get("validation", self.validation)
+        # The first validation may also load compiled code: take a second one.
+        again = entry["epoch"] > 1 and len(self.steps) >= self.least
+        if again or self._late(self.last):
+            raise _EnoughError
+
+    def _late(self, now: float) -> bool:
+        return now - self.started > self.seconds

@@ -1,0 +1,64 @@
+"""A few steps are timed, and the model is left as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gelato
+from gelato.graph import Graph
+from gelato.training.step_times import time_steps
+
+# Networks that stop a training early all share one trainer: one of them is enough.
+TRAINED = ("mlp", "mlp+ac", "gelato", "gae", "neo-gnn")
+
+
+@pytest.fixture(scope="module")
+def split():
+    rng = np.random.default_rng(5)
+    edges = rng.integers(0, 60, (240, 2))
+    graph = Graph.from_indices(60, edges, attributes=rng.random((60, 6)))
+    return gelato.split_edges(graph, valid=0.1, test=0.1)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_steps_of_a_training(split, name):
+    model = gelato.make(name)
+    times = time_steps(model, split, seconds=0.5, least=3)
+    assert times is not None
+    assert 0 < times.step_seconds < 60
+    assert times.timed >= 2
+    assert model.steps_ >= 1
+
+
+def test_short_epochs_are_validated_and_the_validation_is_no_step(split):
+    class Slow(gelato.models.gelato.Gelato):
+        def _task(self, *given):
+            task = super()._task(*given)
+            validate = task.validate
+
+            def slow():
+                import time
+
+                time.sleep(0.2)
+                return validate()
+
+            task.validate = slow
+            return task
+
+    times = time_steps(Slow(batches=1), split, seconds=60, least=2)
+    assert times.validation_seconds > 0.2
+    assert times.step_seconds < 0.2
+
+
+def test_nothing_to_train(split):
+    assert time_steps(gelato.make("gelato", beta=0.0), split) is None
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_untrained_models_rank(split, name):
+    fresh = gelato.make(name, seed=3).untrained(split)
+    found = gelato.evaluate(fresh, split)
+    assert 0 < found.ap < 1
+    again = gelato.evaluate(gelato.make(name, seed=3).untrained(split), split)
+    assert again.ap == found.ap
