@@ -1,7 +1,17 @@
-"""Where blocks of rows run: this process (more engines plug in here)."""
+"""Where blocks of rows run: threads, processes of this machine, or a Ray cluster."""
 
+from gelato.engines.base import Engine, current_engine, map_shared, use_engine
 from gelato.engines.blas import single_blas_thread
-from gelato.engines.local import map_ordered
+from gelato.engines.local import ThreadEngine, map_ordered
 from gelato.kernels.chunks import default_threads
 
-__all__ = ["default_threads", "map_ordered", "single_blas_thread"]
+__all__ = [
+    "Engine",
+    "ThreadEngine",
+    "current_engine",
+    "default_threads",
+    "map_ordered",
+    "map_shared",
+    "single_blas_thread",
+    "use_engine",
+]

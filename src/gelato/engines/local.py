@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
 
 from gelato.errors import UsageError
 from gelato.kernels.chunks import default_threads
 
+Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -57,3 +60,41 @@ def map_ordered(
         finally:
             for future in pending:
                 future.cancel()
+
+
+class ThreadEngine:
+    """Threads of this process: nothing is copied, nothing is started or stopped.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of threads; :func:`default_threads` if not given.
+    """
+
+    name = "local"
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = default_threads() if workers is None else workers
+
+    def map(
+        self,
+        function: Callable[[Shared, Item], Result],
+        shared: Shared,
+        items: Iterable[Item],
+    ) -> Iterator[Result]:
+        """Yield ``function(shared, item)`` in the order of the items."""
+        return map_ordered(partial(function, shared), items, threads=self.workers)
+
+    def close(self) -> None:
+        """Do nothing: threads end with their work."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gelato.engines import map_ordered
+from gelato.engines import map_shared
 from gelato.errors import UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import selecting
@@ -27,6 +27,8 @@ from gelato.ranking.scorers import (
     checked_rows,
     has_near_pairs,
     row_blocks,
+    row_costs,
+    row_spans,
     score_pairs,
 )
 
@@ -69,11 +71,7 @@ def best_candidates(
         return _stream(scorer, candidates, k, False, threads, progress)
     best = _stream(scorer, candidates, k, True, threads, progress)
     far = _far_pairs(scorer, candidates, best, k)
-    return _best(
-        np.concatenate([best.pairs, far.pairs]),
-        np.concatenate([best.scores, far.scores]),
-        k,
-    )
+    return _joined(best, far, k)
 
 
 def best_per_node(
@@ -93,25 +91,11 @@ def best_per_node(
         raise UsageError(f"The number of links per node is {k}; ask for at least 1.")
     if isinstance(candidates, ListedPairs):
         return _listed_per_node(scorer, candidates, nodes, k)
-    near = has_near_pairs(scorer)
-    n = candidates.num_nodes
     rows, position = np.unique(nodes, return_inverse=True)
-    cost = scorer.near_bounds[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
-
-    def select(block: IntArray) -> list[ScoredPairs]:
-        pairs, scores = _kept(scorer, candidates, block, -np.inf, near, upper=False)
-        starts = np.searchsorted(pairs[:, 0], block, side="left")
-        ends = np.searchsorted(pairs[:, 0], block, side="right")
-        found = []
-        for node, start, end in zip(block.tolist(), starts, ends, strict=True):
-            best = _best(pairs[start:end], scores[start:end], k)
-            if near:
-                best = _with_far_of_node(scorer, candidates, node, best, k)
-            found.append(best)
-        return found
-
+    job = _Selecting(scorer, candidates, k, has_near_pairs(scorer))
+    spans = row_spans(rows, row_costs(scorer, rows, candidates.num_nodes))
     results: list[ScoredPairs] = []
-    for part in map_ordered(select, row_blocks(rows, cost), threads=threads):
+    for part in map_shared(_select_lists, job, spans, threads=threads):
         results += part
         if progress is not None:
             progress(len(results), len(rows))
@@ -136,30 +120,79 @@ def _stream(
     threads: int | None,
     progress: Progress | None,
 ) -> ScoredPairs:
-    rows, n = candidates.rows, candidates.num_nodes
-    cost = scorer.near_bounds[rows] if near else np.full(len(rows), n)  # type: ignore[attr-defined]
+    rows = candidates.rows
+    job = _Selecting(scorer, candidates, k, near)
     best = ScoredPairs(np.empty((0, 2), dtype=np.int64), np.empty(0))
     # The bound only prunes what cannot enter, so a stale one changes nothing.
     bound = -np.inf
 
-    def select(block: IntArray) -> tuple[ScoredPairs, int]:
-        upper = not candidates.directed
-        pairs, scores = _kept(scorer, candidates, block, bound, near, upper=upper)
-        return _best(pairs, scores, k), len(block)
+    def spans() -> Iterator[tuple[IntArray, float]]:
+        for span in row_spans(rows, row_costs(scorer, rows, candidates.num_nodes)):
+            yield span, bound
 
     done = 0
-    for part, size in map_ordered(select, row_blocks(rows, cost), threads=threads):
-        best = _best(
-            np.concatenate([best.pairs, part.pairs]),
-            np.concatenate([best.scores, part.scores]),
-            k,
-        )
+    for part, size in map_shared(_select_span, job, spans(), threads=threads):
+        best = _joined(best, part, k)
         if len(best) == k:
             bound = float(best.scores[-1])
         done += size
         if progress is not None:
             progress(done, len(rows))
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Selecting:
+    """What selecting needs apart from rows, put in place once per worker."""
+
+    scorer: Any
+    candidates: AllPairs
+    k: int
+    near: bool
+
+    def blocks(self, rows: IntArray) -> Iterator[IntArray]:
+        return row_blocks(rows, row_costs(self.scorer, rows, self.candidates.num_nodes))
+
+
+def _select_span(
+    job: _Selecting, item: tuple[IntArray, float]
+) -> tuple[ScoredPairs, int]:
+    """Return the best of consecutive rows that reach a bound, and how many rows."""
+    rows, bound = item
+    scorer, rule, k, near = job.scorer, job.candidates, job.k, job.near
+    best = ScoredPairs(np.empty((0, 2), dtype=np.int64), np.empty(0))
+    for block in job.blocks(rows):
+        upper = not rule.directed
+        pairs, scores = _kept(scorer, rule, block, bound, near, upper=upper)
+        best = _joined(best, ScoredPairs(pairs, scores), k)
+        if len(best) == k:
+            bound = max(bound, float(best.scores[-1]))
+    return best, len(rows)
+
+
+def _select_lists(job: _Selecting, rows: IntArray) -> list[ScoredPairs]:
+    """Return the best candidates of each row."""
+    scorer, rule, k, near = job.scorer, job.candidates, job.k, job.near
+    found = []
+    for block in job.blocks(rows):
+        pairs, scores = _kept(scorer, rule, block, -np.inf, near, upper=False)
+        starts = np.searchsorted(pairs[:, 0], block, side="left")
+        ends = np.searchsorted(pairs[:, 0], block, side="right")
+        for node, start, end in zip(block.tolist(), starts, ends, strict=True):
+            best = _best(pairs[start:end], scores[start:end], k)
+            if near:
+                best = _with_far_of_node(scorer, rule, node, best, k)
+            found.append(best)
+    return found
+
+
+def _joined(first: ScoredPairs, second: ScoredPairs, k: int) -> ScoredPairs:
+    """Return the k best of both."""
+    return _best(
+        np.concatenate([first.pairs, second.pairs]),
+        np.concatenate([first.scores, second.scores]),
+        k,
+    )
 
 
 def _kept(

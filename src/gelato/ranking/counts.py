@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gelato.engines import map_ordered
+from gelato.engines import map_shared
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import counting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
@@ -23,6 +23,8 @@ from gelato.ranking.scorers import (
     checked_rows,
     has_near_pairs,
     row_blocks,
+    row_costs,
+    row_spans,
     score_pairs,
 )
 
@@ -89,10 +91,8 @@ def rank_counts(
     near: int | None = None
     if isinstance(candidates, ListedPairs):
         bins = _count_listed(scorer, candidates, thresholds)
-    elif has_near_pairs(scorer):
-        bins, near = _count_near(scorer, candidates, thresholds, threads, progress)
     else:
-        bins = _count_dense(scorer, candidates, thresholds, threads, progress)
+        bins, near = _count(scorer, candidates, thresholds, threads, progress)
     return from_bins(bins, thresholds, positive_counts, candidates.count, near)
 
 
@@ -154,72 +154,83 @@ def candidate_rule(candidates: AllPairs) -> tuple[Any, ...]:
     return (known.indptr, known.indices, *candidates.masks, candidates.directed)
 
 
-def _count_dense(
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """What counting needs apart from rows, put in place once per worker."""
+
+    scorer: Any
+    num_nodes: int
+    directed: bool
+    near: bool
+    rule: tuple[Any, ...]
+    thresholds: FloatArray
+    table: tuple[Any, ...]
+
+
+def _count(
     scorer: RowScorer,
     candidates: AllPairs,
     thresholds: FloatArray,
     threads: int | None,
     progress: Progress | None,
-) -> IntArray:
-    n, rows, rule = candidates.num_nodes, candidates.rows, candidate_rule(candidates)
-    table = counting.threshold_table(thresholds)
-
-    def count(block: IntArray) -> tuple[IntArray, int]:
-        bins = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
-        upper = not candidates.directed
-        scores = checked_rows(scorer, block, n, upper=upper)
-        counting.count_dense(block, scores, *rule, thresholds, table, bins)
-        return bins, len(block)
-
-    blocks = row_blocks(rows, np.full(len(rows), n))
+) -> tuple[IntArray, int | None]:
+    """Return bins over all candidates, and the near pairs visited if there are any."""
+    n, rows, near = candidates.num_nodes, candidates.rows, has_near_pairs(scorer)
+    job = _Counting(
+        scorer,
+        n,
+        candidates.directed,
+        near,
+        candidate_rule(candidates),
+        thresholds,
+        counting.threshold_table(thresholds),
+    )
     total = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
-    done = 0
-    for bins, size in map_ordered(count, blocks, threads=threads):
-        total += bins
-        done += size
-        if progress is not None:
-            progress(done, len(rows))
-    return total
-
-
-def _count_near(
-    scorer: Any,
-    candidates: AllPairs,
-    thresholds: FloatArray,
-    threads: int | None,
-    progress: Progress | None,
-) -> tuple[IntArray, int]:
-    rows, rule, far = candidates.rows, candidate_rule(candidates), scorer.far
-    table = counting.threshold_table(thresholds)
-
-    def count(block: IntArray) -> tuple[IntArray, int, int]:
-        bins = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
-        near = scorer.near_rows(block, upper=not candidates.directed)
-        visited = counting.count_near(
-            near.rows,
-            near.indptr,
-            near.columns,
-            near.scores,
-            *rule,
-            far.scale,
-            far.left,
-            far.right,
-            thresholds,
-            table,
-            bins,
-        )
-        return bins, visited, len(block)
-
-    total = far_bins(far, candidates, thresholds)
+    if near:
+        total = far_bins(scorer.far, candidates, thresholds)  # type: ignore[attr-defined]
     near_pairs = done = 0
-    blocks = row_blocks(rows, scorer.near_bounds[rows])
-    for bins, visited, size in map_ordered(count, blocks, threads=threads):
+    spans = row_spans(rows, row_costs(scorer, rows, n))
+    for bins, visited, size in map_shared(_count_span, job, spans, threads=threads):
         total += bins
         near_pairs += visited
         done += size
         if progress is not None:
             progress(done, len(rows))
-    return total, near_pairs
+    return total, near_pairs if near else None
+
+
+def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int, int]:
+    """Count consecutive rows, a block at a time: bins, near pairs, rows."""
+    bins = np.zeros(2 * len(job.thresholds) + 1, dtype=np.int64)
+    count = _count_near if job.near else _count_dense
+    cost = row_costs(job.scorer, rows, job.num_nodes)
+    visited = sum(count(job, block, bins) for block in row_blocks(rows, cost))
+    return bins, visited, len(rows)
+
+
+def _count_dense(job: _Counting, block: IntArray, bins: IntArray) -> int:
+    scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
+    counting.count_dense(block, scores, *job.rule, job.thresholds, job.table, bins)
+    return 0
+
+
+def _count_near(job: _Counting, block: IntArray, bins: IntArray) -> int:
+    near, far = job.scorer.near_rows(block, upper=not job.directed), job.scorer.far
+    return int(
+        counting.count_near(
+            near.rows,
+            near.indptr,
+            near.columns,
+            near.scores,
+            *job.rule,
+            far.scale,
+            far.left,
+            far.right,
+            job.thresholds,
+            job.table,
+            bins,
+        )
+    )
 
 
 def far_bins(far: ClosedForm, candidates: AllPairs, thresholds: FloatArray) -> IntArray:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from gelato.engines import map_ordered
+from gelato.engines import map_shared
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import walks
@@ -23,6 +23,8 @@ from gelato.kernels import walks
 # A block's scores stay within a few tens of megabytes.
 BLOCK_CELLS = 2_000_000
 _BLOCK_ROWS = 512
+# Enough spans to keep workers evenly busy, few enough to send and merge at no cost.
+_SPANS = 256
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,13 @@ def checked_rows(
     return scores
 
 
-def row_blocks(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
+def row_blocks(
+    rows: IntArray,
+    cost: IntArray,
+    *,
+    max_cells: int = BLOCK_CELLS,
+    max_rows: int = _BLOCK_ROWS,
+) -> Iterator[IntArray]:
     """Cut rows into consecutive blocks of bounded size.
 
     The cut depends on the rows and their cost alone, never on the threads.
@@ -290,12 +298,34 @@ def row_blocks(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
     start, total = 0, 0
     for end in range(len(rows)):
         total += int(cost[end])
-        if total > BLOCK_CELLS or end - start >= _BLOCK_ROWS:
+        if total > max_cells or end - start >= max_rows:
             if end > start:
                 yield rows[start:end]
             start, total = end, int(cost[end])
     if len(rows) > start:
         yield rows[start:]
+
+
+def row_spans(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
+    """Cut rows into some hundred spans at most, each of them one or more blocks.
+
+    A span is what a worker takes at a time: what it returns, and what it is told,
+    then does not grow with the number of blocks.
+    """
+    return row_blocks(
+        rows,
+        cost,
+        max_cells=max(BLOCK_CELLS, int(cost.sum()) // _SPANS),
+        max_rows=max(_BLOCK_ROWS, len(rows) // _SPANS),
+    )
+
+
+def row_costs(scorer: Any, rows: IntArray, num_nodes: int) -> IntArray:
+    """Return a bound on the scores that each row has of its own."""
+    if has_near_pairs(scorer):
+        bounds: IntArray = scorer.near_bounds[rows]
+        return bounds
+    return np.full(len(rows), num_nodes)
 
 
 def score_pairs(
@@ -314,25 +344,40 @@ def score_pairs(
     order = np.argsort(pairs[:, 0], kind="stable")
     rows, counts = np.unique(pairs[:, 0], return_counts=True)
     ends = np.concatenate(([0], np.cumsum(counts)))
-    near = has_near_pairs(scorer)
-    cost = scorer.near_bounds[rows] if near else np.full(len(rows), num_nodes)  # type: ignore[attr-defined]
     # Columns up to the row need not be scored where no pair asks for one.
     upper = bool(np.all(pairs[:, 0] < pairs[:, 1]))
+    sorted_pairs = pairs[order]
 
-    def pick(block: IntArray) -> tuple[IntArray, FloatArray]:
-        start = int(np.searchsorted(rows, block[0]))
-        span = order[ends[start] : ends[start + len(block)]]
-        size = counts[start : start + len(block)]
-        within = np.repeat(np.arange(len(block)), size)
-        columns = pairs[span, 1]
-        if near:
-            return span, _pick_near(scorer, block, within, columns, upper=upper)
-        dense = checked_rows(scorer, block, num_nodes)
-        return span, dense[within, columns]
+    def asked() -> Iterator[tuple[IntArray, IntArray]]:
+        start = 0
+        for span in row_spans(rows, row_costs(scorer, rows, num_nodes)):
+            stop = start + len(span)
+            yield span, sorted_pairs[ends[start] : ends[stop]]
+            start = stop
 
-    for span, picked in map_ordered(pick, row_blocks(rows, cost), threads=threads):
-        scores[span] = picked
+    done = 0
+    picking = (scorer, num_nodes, upper)
+    for picked in map_shared(_pick_span, picking, asked(), threads=threads):
+        scores[order[done : done + len(picked)]] = picked
+        done += len(picked)
     return scores
+
+
+def _pick_span(
+    picking: tuple[Any, int, bool], asked: tuple[IntArray, IntArray]
+) -> FloatArray:
+    """Return the scores of pairs, sorted by row, that lie in given rows."""
+    (scorer, num_nodes, upper), (rows, pairs) = picking, asked
+    parts, near = [], has_near_pairs(scorer)
+    for block in row_blocks(rows, row_costs(scorer, rows, num_nodes)):
+        start, stop = np.searchsorted(pairs[:, 0], [block[0], block[-1] + 1])
+        within = np.searchsorted(block, pairs[start:stop, 0])
+        columns = pairs[start:stop, 1]
+        if near:
+            parts.append(_pick_near(scorer, block, within, columns, upper=upper))
+        else:
+            parts.append(checked_rows(scorer, block, num_nodes)[within, columns])
+    return np.concatenate(parts)
 
 
 def _pick_near(

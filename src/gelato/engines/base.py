@@ -1,0 +1,116 @@
+"""What an engine is, and which one is in use.
+
+An engine maps a function over ordered items (blocks of rows, whole runs), with what
+all items share put in place once. The engine in use is ambient: ranking asks
+:func:`map_shared`, and whoever wants another place for the work says so once, around
+it. Threads of this process are the default, and what workers themselves use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from gelato.engines.local import map_ordered
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Somewhere to work. Results never depend on the engine or on its workers."""
+
+    name: str
+
+    @property
+    def workers(self) -> int:
+        """How many items are worked on at the same time."""
+        ...
+
+    def map(
+        self,
+        function: Callable[[Shared, Item], Result],
+        shared: Shared,
+        items: Iterable[Item],
+    ) -> Iterator[Result]:
+        """Yield ``function(shared, item)`` in the order of the items.
+
+        ``shared`` is put in place once. Items are consumed lazily, a few ahead of the
+        results, so that an item may depend on results seen so far.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop what the engine started."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+_in_use: ContextVar[Engine | None] = ContextVar("engine", default=None)
+
+
+def current_engine() -> Engine | None:
+    """Return the engine in use here, ``None`` for the threads of this process."""
+    return _in_use.get()
+
+
+@contextmanager
+def use_engine(engine: Engine | None) -> Iterator[Engine | None]:
+    """Let everything inside run on an engine; ``None`` changes nothing.
+
+    The engine is not closed: whoever made it does that, ``with`` does it too.
+
+    Examples
+    --------
+    >>> from gelato.engines import ThreadEngine
+    >>> with ThreadEngine(2) as engine, use_engine(engine):
+    ...     list(map_shared(pow, 2, [3, 4]))
+    [8, 16]
+    """
+    if engine is None:
+        yield _in_use.get()
+        return
+    token = _in_use.set(engine)
+    try:
+        yield engine
+    finally:
+        _in_use.reset(token)
+
+
+def map_shared(
+    function: Callable[[Shared, Item], Result],
+    shared: Shared,
+    items: Iterable[Item],
+    *,
+    threads: int | None = None,
+) -> Iterator[Result]:
+    """Yield ``function(shared, item)`` in order, on the engine in use.
+
+    Parameters
+    ----------
+    function : callable
+        Defined at the top of a module, so that other processes find it.
+    shared : object
+        What all items need: put in place once.
+    items : iterable
+        Consumed lazily, a few ahead of the results.
+    threads : int, optional
+        Number of threads where no engine is in use.
+    """
+    engine = _in_use.get()
+    if engine is None:
+        return map_ordered(partial(function, shared), items, threads=threads)
+    return engine.map(function, shared, items)
