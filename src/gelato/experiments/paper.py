@@ -279,7 +279,6 @@ def _grid(entry: dict[str, Any]) -> list[Row]:
     rows = []
     for values in product(*vary.values()):
         parameters = fixed | dict(zip(vary, values, strict=True))
-        named = (f"{name} {parameters[name]:g}" for name in ("eta", "alpha", "beta"))
         rows.append(
             Row(
                 method=method,
@@ -288,10 +287,16 @@ def _grid(entry: dict[str, Any]) -> list[Row]:
                 seeds=tuple(entry["seeds"]),
                 published={},
                 label=entry.get("label", ""),
-                title=f"{method} ({', '.join(named)})",
+                title=gelato_title(method, parameters),
             )
         )
     return rows
+
+
+def gelato_title(method: str, parameters: dict[str, Any]) -> str:
+    """Return the name of a combination of eta, alpha and beta."""
+    named = (f"{name} {parameters[name]:g}" for name in ("eta", "alpha", "beta"))
+    return f"{method} ({', '.join(named)})"
 
 
 def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
