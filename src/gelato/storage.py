@@ -2,8 +2,9 @@
 
 A folder holds ``config.toml`` (what the model is, and digests of the files that its
 scores depend on), ``graph.npz``, ``split.parquet``, ``weights.safetensors``, tables
-such as ``enhanced.parquet``, ``metrics.json``, ``environment.json`` and
-``history.jsonl``. This module knows files, not model classes.
+such as ``enhanced.parquet``, ``validation.parquet`` (how the validation edges ranked),
+``metrics.json``, ``environment.json`` and ``history.jsonl``. This module knows files,
+not model classes.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ from gelato.version import __version__
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gelato.ranking.counts import RankCounts
+
 FORMAT = 1
 CONFIG, GRAPH, SPLIT = "config.toml", "graph.npz", "split.parquet"
 WEIGHTS, METRICS = "weights.safetensors", "metrics.json"
 ENVIRONMENT, HISTORY = "environment.json", "history.jsonl"
+VALIDATION = "validation.parquet"
 # Seconds to wait for another process that saves into the same folder.
 _PATIENCE = 60.0
 _AGAIN = "Copy the whole folder again, or fit and save the model again."
@@ -71,6 +75,9 @@ class Run:
         Results measured so far.
     history : list of dict
         One entry per epoch.
+    validation : RankCounts, optional
+        How the validation edges of the split rank among all pairs that are not
+        training edges.
     """
 
     model: str
@@ -82,6 +89,7 @@ class Run:
     facts: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
+    validation: RankCounts | None = None
 
 
 def save_run(folder: str | os.PathLike[str], run: Run) -> Path:
@@ -145,6 +153,10 @@ def _write_files(folder: Path, run: Run) -> None:
     write_npz(run.graph, folder / GRAPH)
     if run.split is not None:
         run.split.save(folder / SPLIT)
+        if run.validation is not None:
+            from gelato.ranking.counts_files import write_counts
+
+            write_counts(folder / VALIDATION, run.validation, run.split.fingerprint)
     if run.tensors:
         from safetensors.torch import save
 
@@ -202,7 +214,14 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         facts=config["facts"],
         metrics=_read(path / METRICS, _json_object),
         history=_read(path / HISTORY, _json_lines),
+        validation=_counts(path / VALIDATION, split) if VALIDATION in files else None,
     )
+
+
+def _counts(path: Path, split: EdgeSplit | None) -> RankCounts | None:
+    from gelato.ranking.counts_files import read_counts
+
+    return None if split is None else read_counts(path, split.fingerprint)
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:

@@ -230,7 +230,10 @@ class TestNewerGraphs:
         fitted = Gelato(beta=0.0).fit(named)
         turned = replace(named.graph, attribute_names=names[::-1])
         with pytest.raises(InputError, match="'a' where this graph has 'l'"):
-            fitted.with_graph(turned)
+            fitted.scorer(turned)
+        renamed = replace(named.graph, attribute_names=("other", *names[1:]))
+        with pytest.raises(InputError, match="lacks: 'a'"):
+            fitted.with_graph(renamed)
         with pytest.raises(InputError, match="undirected"):
             model.with_graph(replace(split.graph, directed=True))
 

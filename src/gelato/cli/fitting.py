@@ -69,6 +69,9 @@ def measure(
                 progress=progress,
             )
         measured["metrics"][title] = result.to_dict()
+        if part == "valid" and hasattr(model, "validation_counts_"):
+            # The same ranking tells later which precision to expect.
+            model.validation_counts_ = result.counts
     return measured
 
 

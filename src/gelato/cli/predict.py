@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,9 +132,12 @@ def predict(
     for text in (*_shortage(asked.top, links.height), *found.notes):
         screen.note(text)
     write_links(screen, links, file)
-    among = "" if candidates is None else f" of {numbers.count(candidates.count)}"
-    title = f"{model_title(name, made)} on {safe(loaded.name)}: "
-    screen.show(f"{title}{numbers.plural(links.height, 'link')}{among} candidate pairs")
+    if candidates is None:
+        said = numbers.plural(links.height, "given pair")
+    else:
+        pairs = numbers.plural(candidates.count, "candidate pair")
+        said = f"{numbers.plural(links.height, 'link')} of {pairs}"
+    screen.show(f"{model_title(name, made)} on {safe(loaded.name)}: {said}")
     show_links(screen, links, file)
     screen.give(
         {
@@ -164,7 +167,8 @@ def _model_and_graph(
         f"{folder} holds {numbers.plural(made.graph_.num_edges, 'edge')}; predicting "
         f"from the {newer.graph.num_edges:,} of {newer.name}."
     )
-    return with_newer_graph(made, folder, newer), newer
+    model = with_newer_graph(made, folder, newer)
+    return model, replace(newer, graph=model.graph_)
 
 
 def _fit(screen: Screen, model: Any, graph: Graph) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +18,8 @@ from pathlib import Path
 
 from gelato.errors import OutputError
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover - no such lock on this system
-    fcntl = None  # type: ignore[assignment]
 
 _BUSY = (errno.EACCES, errno.EAGAIN)
 _PAUSE = 0.05
@@ -62,7 +61,7 @@ def locked_folder(
 
 def _open(path: Path, wait: float) -> int | None:
     """Return a locked folder's handle; None if it is held already, or cannot be."""
-    if fcntl is None:  # pragma: no cover - no such lock on this system
+    if sys.platform == "win32":
         return None
     until = time.monotonic() + wait
     while True:

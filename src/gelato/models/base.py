@@ -17,8 +17,10 @@ from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.explain import explain_pair
 from gelato.explanation import Explanation
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.models.newer_graphs import align_attributes, carry_split
 from gelato.predict import Prediction, Validation, make_prediction, pair_indices
 from gelato.ranking import score_pairs
+from gelato.ranking.counts import RankCounts
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
 from gelato.storage import Run, save_run
@@ -38,6 +40,8 @@ class Model(ABC):
     undirected_only: ClassVar[bool] = False
     graph_: Graph
     split_: EdgeSplit | None
+    # How the validation edges rank, once it has been counted: for expected precision.
+    validation_counts_: RankCounts | None = None
 
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Learn from a graph, or from the training part of a split.
@@ -50,6 +54,7 @@ class Model(ABC):
         """
         self.split_ = data if isinstance(data, EdgeSplit) else None
         self.graph_ = data.graph if isinstance(data, EdgeSplit) else data
+        self.validation_counts_ = None
         if self.undirected_only:
             self.graph_.require_undirected(f"{self.summary} ({self.name})")
         return self
@@ -63,7 +68,9 @@ class Model(ABC):
 
         Use it when edges arrive after training: predictions of the returned model
         start from the edges of ``graph``. It may have new nodes; a model that uses
-        attributes then needs the same columns of attributes for them.
+        attributes then needs the same columns of attributes for them (in any order;
+        new columns are left out, with a note in the graph's notes). Edges that were
+        held out for validation still tell which precision to expect.
 
         Parameters
         ----------
@@ -87,7 +94,9 @@ class Model(ABC):
                 hint="Read both alike, or fit again.",
             )
         newer = copy.copy(self)
-        newer.graph_, newer.split_ = graph, None
+        newer.graph_ = align_attributes(known, graph)
+        newer.split_ = carry_split(self.split_, newer.graph_)
+        newer.validation_counts_ = None
         return newer
 
     def predict(
@@ -118,7 +127,12 @@ class Model(ABC):
         """
         graph = self._fitted_graph()
         if self.split_ is not None and len(self.split_.valid):
-            options.setdefault("validation", Validation(self, self.split_))
+            known = Validation(self, self.split_, self.validation_counts_)
+            validation = options.setdefault("validation", known)
+            made = make_prediction(self.scorer(graph), graph, **options)
+            if validation is known:
+                self.validation_counts_ = known.counts
+            return made
         return make_prediction(self.scorer(graph), graph, **options)
 
     def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
@@ -151,6 +165,7 @@ class Model(ABC):
             graph=self._fitted_graph(),
             split=self.split_,
             metrics=metrics or {},
+            validation=self.validation_counts_,
         )
         self._store(run)
         return save_run(folder, run)

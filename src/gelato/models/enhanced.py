@@ -10,10 +10,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import InputError, StoredFileError, UsageError
+from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
 from gelato.models.base import Model
+from gelato.models.newer_graphs import refuse_other_attributes
 from gelato.nn.enhancement import EnhancedGraph, enhance
 from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.pair_features import PairFeatures
@@ -72,9 +73,8 @@ class EnhancedModel(Model):
         training edges are; new nodes are linked to similar ones by the threshold
         that was found in training.
         """
-        similar = self._similar_pairs(graph)
         newer = super().with_graph(graph)
-        newer.similar_ = similar
+        newer.similar_ = self._similar_pairs(newer.graph_)
         return newer
 
     def enhanced(self, graph: Graph) -> EnhancedGraph:
@@ -182,26 +182,6 @@ def learned_weights(
     with torch.no_grad():
         trained: Tensor = module(features)
         return enhanced.weights(trained)
-
-
-def refuse_other_attributes(known: Graph, graph: Graph) -> None:
-    """Raise unless two graphs have the same columns of attributes."""
-    hint = "Give the same attributes in the same order, or fit again."
-    if known.num_attributes != graph.num_attributes:
-        raise InputError(
-            f"The model was fitted with {known.num_attributes:,} attributes per node, "
-            f"and this graph has {graph.num_attributes:,}.",
-            hint=hint,
-        )
-    if known.attribute_names is None or graph.attribute_names is None:
-        return
-    for ours, theirs in zip(known.attribute_names, graph.attribute_names, strict=True):
-        if ours != theirs:
-            raise InputError(
-                f"The model was fitted with the attribute {ours!r} where this graph "
-                f"has {theirs!r}.",
-                hint=hint,
-            )
 
 
 def _equal(one: Any, two: Any) -> bool:

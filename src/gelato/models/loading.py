@@ -28,5 +28,6 @@ def load(folder: str | os.PathLike[str]) -> Any:
             hint=error.hint or "Install the version of gelato that wrote it.",
         ) from error
     model.graph_, model.split_ = run.graph, run.split
+    model.validation_counts_ = run.validation
     model._restore(run)
     return model

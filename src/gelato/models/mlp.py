@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from typing import Any, Self
 
 from gelato.errors import UsageError
 from gelato.graph import Graph
-from gelato.models.enhanced import refuse_other_attributes
+from gelato.models.base import Model
 from gelato.models.gelato_checks import check_ranges, check_split
+from gelato.models.newer_graphs import refuse_other_attributes
 from gelato.models.trained import TrainedModel, fill_module
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
@@ -151,6 +153,15 @@ class MLP(TrainedModel):
         self.module_ = task.module
         return self
 
+    def untrained(self, split: EdgeSplit) -> Self:
+        """Return a copy with its first weights, to see what ranking costs."""
+        fresh = copy.copy(self)
+        Model.fit(fresh, split)
+        fresh.training_ = None
+        fresh.module_ = self._module(split.train_graph)
+        fresh.module_.eval()
+        return fresh
+
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""
         check_mlp(self.get_params())
@@ -165,8 +176,9 @@ class MLP(TrainedModel):
 
         As :meth:`gelato.models.base.Model.with_graph`; new nodes need attributes.
         """
-        refuse_other_attributes(self._fitted_graph(), graph)
-        return super().with_graph(graph)
+        newer = super().with_graph(graph)
+        refuse_other_attributes(self._fitted_graph(), newer.graph_)
+        return newer
 
     def _module(self, graph: Graph) -> PairMLP:
         return PairMLP(

@@ -10,12 +10,13 @@ import numpy as np
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
 from gelato.ranking import candidates, rank_counts, score_pairs
 from gelato.ranking.candidates import AllPairs, Candidates
+from gelato.ranking.counts import RankCounts
 from gelato.ranking.expected_precision import precision_curve, ranks_at_least
 from gelato.ranking.scorers import RowScorer, as_scorer
 from gelato.splits import EdgeSplit
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Validation:
     """A fitted model, and the split whose validation edges it did not see.
 
@@ -27,10 +28,26 @@ class Validation:
         What the model was fitted on; only its validation edges are ranked. Where they
         also chose the epoch of a training, they rank a little better than links that
         nobody knows; the note on expected precision says so.
+    counts : RankCounts, optional
+        How the validation edges rank among all pairs that are not training edges, if
+        that has been counted; else it is filled in when it is.
     """
 
     model: Any
     split: EdgeSplit
+    counts: RankCounts | None = None
+
+    def rank(
+        self, positives: IntArray, rule: Candidates, run: dict[str, Any], *, whole: bool
+    ) -> RankCounts:
+        """Rank validation edges; ``whole`` if all of them among all pairs."""
+        if whole and self.counts is not None:
+            return self.counts
+        before = as_scorer(self.model, self.split.train_graph)
+        counts = rank_counts(before, positives, rule, **run)
+        if whole:
+            self.counts = counts
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +70,12 @@ class Scope:
     between: tuple[IntArray, IntArray] | None = None
     within_hops: int | None = None
     given: Candidates | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every pair that is not known is a candidate."""
+        limits = (self.between, self.within_hops, self.given)
+        return not len(self.exclude) and all(limit is None for limit in limits)
 
     def rule(self, graph: Graph, known: IntArray) -> Candidates | None:
         """Return the candidates when the edges of a graph are known.
@@ -125,8 +148,7 @@ def expect(
             "expected_precision is empty: none of the "
             f"{len(split.valid):,} validation edges is a candidate"
         )
-    before = as_scorer(validation.model, split.train_graph)
-    counts = rank_counts(before, positives, rule, **run)
+    counts = validation.rank(positives, rule, run, whole=scope.is_open)
     # The test edges are as good as the validation edges only in a random split.
     hidden_share = 1 + len(split.test) / len(split.valid)
     scale = hidden_share if split.kind == "random" else 1.0
