@@ -25,6 +25,15 @@ Result = TypeVar("Result")
 _AHEAD_PER_THREAD = 2
 
 
+def checked_workers(count: int | None, word: str = "workers") -> int:
+    """Return a number of workers: the one given, or the cores there are."""
+    if count is None:
+        return default_threads()
+    if count < 1:
+        raise UsageError(f"{word} is {count}, but must be at least 1.")
+    return count
+
+
 def map_ordered(
     function: Callable[[Item], Result],
     items: Iterable[Item],
@@ -42,9 +51,7 @@ def map_ordered(
     threads : int, optional
         Number of threads; :func:`default_threads` if not given.
     """
-    workers = default_threads() if threads is None else threads
-    if workers < 1:
-        raise UsageError(f"threads is {workers}, but must be at least 1.")
+    workers = checked_workers(threads, "threads")
     if workers == 1:
         yield from map(function, items)
         return
@@ -74,7 +81,7 @@ class ThreadEngine:
     name = "local"
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = default_threads() if workers is None else workers
+        self.workers = checked_workers(workers)
 
     def map(
         self,
