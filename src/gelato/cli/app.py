@@ -27,6 +27,7 @@ VERBS = (
     "evaluate",
     "predict",
     "explain",
+    "tune",
     "compare",
     "report",
     "reproduce",

@@ -14,7 +14,7 @@ from gelato.errors import UnknownNameError, UsageError
 from gelato.models.registry import make, model_class, parameter_names
 from gelato.splits import EdgeSplit
 from gelato.training.validation import validation_metric
-from gelato.tuning.searches import Search, make_search
+from gelato.tuning.searches import GridSearch, LineSearch, Search, make_search
 from gelato.tuning.spaces import (
     SEARCHES,
     TUNING_DEFAULTS,
@@ -57,6 +57,19 @@ class Plan:
     space: Space
     fixed: dict[str, Any]
     start: dict[str, Any]
+
+    def make(self) -> Any:
+        """Return a model at the beginning of the search, not fitted."""
+        return make(self.name, **(self.fixed | self.start))
+
+    def first_trials(self, most: int | None) -> list[dict[str, Any]]:
+        """Return the trials that are known before any of them has run."""
+        search = self.searching()
+        if isinstance(search, GridSearch):
+            return search.points[:most]
+        if isinstance(search, LineSearch):
+            return search.first_line()[:most]
+        return [self.start]
 
     def searching(self) -> Search:
         """Return what proposes trials."""

@@ -92,6 +92,11 @@ class LineSearch:
                     present, changed = best, True
         return None
 
+    def first_line(self) -> list[Parameters]:
+        """Return the trials that come first: those of the first parameter."""
+        name, dimension = next(iter(self.space.items()))
+        return [self.start | {name: value} for value in dimension.values]
+
     def expected(self) -> int | None:
         """Return the number of trials of the first round."""
         return 1 + sum(len(x.values) - 1 for x in self.space.values())

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from gelato.errors import GelatoError
 from gelato.ranking.evaluate import check_positives, test_candidates
 from gelato.splits import EdgeSplit
-from gelato.tuning.plan import check_budget, make_plan
+from gelato.tuning.plan import Plan, check_budget, make_plan
 from gelato.tuning.records import TrialRecord
 from gelato.tuning.result import Tuned, TuningInterrupted
 from gelato.tuning.sitting import Progress, Sitting
@@ -97,7 +97,6 @@ def tune(
     {'t': 3, 'self_loops': 'isolated'}
     """
     require_optuna()
-    check_budget(trials, seconds)
     plan = make_plan(
         name,
         search=search,
@@ -106,13 +105,38 @@ def tune(
         parameters=parameters,
         space=space,
     )
+    return run_plan(
+        plan,
+        split,
+        trials=trials,
+        seconds=seconds,
+        study=study,
+        prune=prune,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def run_plan(
+    plan: Plan,
+    split: EdgeSplit,
+    *,
+    trials: int | None = None,
+    seconds: float | None = None,
+    study: str | os.PathLike[str] | None = None,
+    prune: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Run the trials of a plan; see :func:`tune` for the arguments."""
+    check_budget(trials, seconds)
     seen = blind(split)
     check_positives(seen, "valid", test_candidates(seen, "valid"))
     with open_study(
         study,
         plan.identity(seen, prune=prune),
         plan.space,
-        search=search,
+        search=plan.search,
         seed=plan.seed,
         warmup=plan.warmup(),
         prune=prune,
