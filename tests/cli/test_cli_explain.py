@@ -130,7 +130,7 @@ class TestPredictFromARun:
         outcome = gelato("predict", run, "--edges", other)
         refused(outcome, says=["another graph", "1 of its 30 nodes"])
 
-    def test_other_attributes_are_refused(self, gelato, small, write):
+    def test_new_columns_are_left_out_and_lost_ones_refused(self, gelato, small, write):
         data = ("--edges", small.edges, "--source", "from", "--target", "to")
         people = ("--attributes", small.attributes)
         assert gelato("fit", *data, *people, "-m", "cos+ac").code == 0
@@ -138,13 +138,16 @@ class TestPredictFromARun:
         wider = [f"{line},{k}" for k, line in enumerate(lines)]
         wider[0] = f"{lines[0]},height"
         more = write("more.csv", "\n".join(wider) + "\n")
-        outcome = gelato("predict", "run", *data, "--attributes", more)
-        refused(outcome, says=["4 attributes", "has 5"])
+        newer = gelato("predict", "run", *data, "--attributes", more, "--json")
+        assert newer.code == 0, newer.err
+        assert "does not know, left out: 'height'" in newer.err
+        links = gelato("predict", "run", "--json").json["links"]
+        assert newer.json["links"] == links
         renamed = write(
             "r.csv", "\n".join([lines[0].replace("age", "size"), *lines[1:]])
         )
         outcome = gelato("predict", "run", *data, "--attributes", renamed)
-        refused(outcome, says=["'age'", "'size'"])
+        refused(outcome, says=["lacks: 'age'"])
         refused(gelato("predict", "run", *data), says=["has 0"])
 
 

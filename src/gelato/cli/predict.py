@@ -167,8 +167,8 @@ def _model_and_graph(
         f"{folder} holds {numbers.plural(made.graph_.num_edges, 'edge')}; predicting "
         f"from the {newer.graph.num_edges:,} of {newer.name}."
     )
-    model = with_newer_graph(made, folder, newer)
-    return model, replace(newer, graph=model.graph_)
+    over_newer = with_newer_graph(made, folder, newer)
+    return over_newer, replace(newer, graph=over_newer.graph_)
 
 
 def _fit(screen: Screen, model: Any, graph: Graph) -> None:

@@ -108,15 +108,15 @@ def carry_split(split: EdgeSplit | None, graph: Graph) -> EdgeSplit | None:
     """
     if split is None or not len(split.valid):
         return None
-    parts = [_found(split.graph, graph, part) for part in (split.valid, split.test)]
-    if not len(parts[0]):
+    valid, test = (_found(split.graph, graph, x) for x in (split.valid, split.test))
+    if not len(valid):
         return None
-    held = np.concatenate(parts)
+    held = np.concatenate([valid, test])
     train = np.ones(graph.num_edges, dtype=bool)
     train[find_pairs(graph.edges, held, graph.num_nodes)] = False
     if not train.any():
         return None
-    return EdgeSplit(graph, graph.edges[train], *parts, kind=split.kind)
+    return EdgeSplit(graph, graph.edges[train], valid, test, kind=split.kind)
 
 
 def _found(old: Graph, graph: Graph, pairs: IntArray) -> IntArray:

@@ -67,6 +67,11 @@ def read_counts(path: Path, split: str) -> RankCounts | None:
     if not fits or not negatives.isdecimal() or dict(frame.schema) != _COLUMNS:
         logger.info("%s is of another version or split", path)
         return None
-    scores, *counted = (frame[name].to_numpy() for name in _COLUMNS)
-    whole = [column.astype(np.int64) for column in counted]
-    return RankCounts(scores.astype(np.float64), *whole, int(negatives))
+    columns = {name: frame[name].to_numpy() for name in _COLUMNS}
+    return RankCounts(
+        scores=columns["score"].astype(np.float64),
+        positives=columns["positives"].astype(np.int64),
+        above=columns["above"].astype(np.int64),
+        tied=columns["tied"].astype(np.int64),
+        num_negatives=int(negatives),
+    )
