@@ -3,6 +3,8 @@
 For a positive with score p and its group's negatives z_k, the loss is
 log(1 + sum exp(z_k - p)) = log(sum exp(z_k - m) + exp(p - m)) + m - p, with m the
 largest score of the group, the positive included: no exponential can overflow.
+Negatives may carry a weight, and every group a further term in common, such as what
+its far negatives add up to: log(1 + weight * sum exp(z_k - p) + exp(common - p)).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -81,14 +83,31 @@ def through_deviation(
     _each_part(work, len(gradient), threads)
 
 
+class NPairTerms(NamedTuple):
+    """The summed N-pair loss of a batch and its gradient."""
+
+    total: float
+    """Sum of the losses of the positives."""
+    by_positive: Floats
+    """(P,) gradient with respect to ``scale`` times each positive's score."""
+    by_negative: Floats
+    """(K,) the same for negatives."""
+    dot: float
+    """Sum of gradient times (unscaled) score over all of them."""
+    by_common: float
+    """Gradient with respect to ``common``."""
+
+
 def n_pair_terms(
     positives: Floats,
     negatives: Floats,
     groups: npt.NDArray[np.int32],
     *,
     scale: float = 1.0,
+    weight: float = 1.0,
+    common: float = -math.inf,
     threads: int | None = None,
-) -> tuple[float, Floats, Floats, float]:
+) -> NPairTerms:
     """Return the summed N-pair loss of ``scale`` times the scores, and its gradient.
 
     Parameters
@@ -101,17 +120,12 @@ def n_pair_terms(
         The positive, 0 .. P-1, that each negative is compared with.
     scale : float
         A positive factor on all scores, such as 1 / sigma.
+    weight : float
+        How many negatives each of them stands for.
+    common : float
+        Logarithm of what every group's sum of exponentials has besides; not scaled.
     threads : int, optional
         How many threads; the result does not depend on it.
-
-    Returns
-    -------
-    total : float
-        Sum of the losses of the positives.
-    by_positive, by_negative : (P,) and (K,) float
-        Gradient with respect to ``scale`` times each score.
-    dot : float
-        Sum of gradient times (unscaled) score over all of them.
     """
     dtype, count, size = negatives.dtype, len(positives), len(negatives)
     largest = np.repeat(positives[None], NUM_CHUNKS, axis=0)
@@ -132,17 +146,20 @@ def n_pair_terms(
         )
 
     _each_part(find_maxima, size, threads)
-    top, factor = largest.max(axis=0), dtype.type(scale)
+    top = np.maximum(largest.max(axis=0), dtype.type(common / scale))
+    factor = dtype.type(scale)
     _each_part(add_up, size, threads)
     gap = (top - positives).astype(np.float64) * scale
     own = np.exp(-gap)
-    total = sums.sum(axis=0) + own
-    inverse = (1.0 / total).astype(dtype)
+    shared = np.exp(common - top.astype(np.float64) * scale)
+    total = weight * sums.sum(axis=0) + own + shared
+    inverse = (weight / total).astype(dtype)
     _each_part(finish, size, threads)
     by_positive = own / total - 1.0
     dot = float(dots.sum() + by_positive @ positives.astype(np.float64))
     loss = float(np.sum(np.log(total) + gap))
-    return loss, by_positive.astype(dtype), shares, dot
+    by_common = float(np.sum(shared / total))
+    return NPairTerms(loss, by_positive.astype(dtype), shares, dot, by_common)
 
 
 def _each_part(

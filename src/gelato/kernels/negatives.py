@@ -47,7 +47,8 @@ def node_keys(seed, epoch, nodes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _batch_of(key_u, key_v, batches):  # type: ignore[no-untyped-def]
+def batch_of(key_u, key_v, batches):  # type: ignore[no-untyped-def]
+    """Return the batch that a pair is dealt to, from its node keys."""
     return ((_mix(key_u + key_v) >> _S32) * batches) >> _S32
 
 
@@ -56,7 +57,7 @@ def _hash_row(u, keys, batches, edge_indptr, edge_columns, dealt):  # type: igno
     """Write the batch of (u, v) for v > u; training edges get ``batches``."""
     count = np.uint64(batches)
     for v in range(u + 1, keys.shape[0]):
-        dealt[v] = _batch_of(keys[u], keys[v], count)
+        dealt[v] = batch_of(keys[u], keys[v], count)
     for s in range(edge_indptr[u], edge_indptr[u + 1]):
         dealt[edge_columns[s]] = batches
 

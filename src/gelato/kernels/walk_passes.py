@@ -50,6 +50,7 @@ def pull_gradients(
     num_edges: int,
     *,
     t: int = 3,
+    at_nodes: npt.NDArray[np.float64] | None = None,
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the gradient with respect to the weight of every edge.
@@ -64,6 +65,9 @@ def pull_gradients(
         Gradient with respect to R at the pairs of each list.
     num_edges : int
         Number of edges M, masked ones included (their gradient is 0).
+    at_nodes : (n,) float64, optional
+        Gradient of pairs outside the lists that no walk joins: 2 d_k times that with
+        respect to d_k, vol apart, which is the sum of 2 g R over node k's pairs.
     """
     by_slot = np.zeros((NUM_CHUNKS, len(matrix.values)), matrix.values.dtype)
     by_node = np.zeros((NUM_CHUNKS, matrix.num_nodes))
@@ -85,9 +89,10 @@ def pull_gradients(
         )
 
     run_chunks(task, NUM_CHUNKS, threads)
-    return np.asarray(
-        _fold_slots(arrays, matrix.slot_edge, by_slot, by_node.sum(axis=0), num_edges)
-    )
+    total = by_node.sum(axis=0)
+    if at_nodes is not None:
+        total += at_nodes
+    return np.asarray(_fold_slots(arrays, matrix.slot_edge, by_slot, total, num_edges))
 
 
 def _row_bounds(

@@ -34,16 +34,16 @@ class _NPair(torch.autograd.Function):
     def forward(
         ctx: Any, positives: Tensor, negatives: Tensor, groups: Groups
     ) -> Tensor:
-        total, by_positive, by_negative, _ = n_pair_terms(
+        terms = n_pair_terms(
             positives.detach().cpu().contiguous().numpy(),
             negatives.detach().cpu().contiguous().numpy(),
             groups,
         )
         ctx.save_for_backward(
-            torch.from_numpy(by_positive).to(positives.device),
-            torch.from_numpy(by_negative).to(negatives.device),
+            torch.from_numpy(terms.by_positive).to(positives.device),
+            torch.from_numpy(terms.by_negative).to(negatives.device),
         )
-        return positives.new_tensor(total)
+        return positives.new_tensor(terms.total)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:

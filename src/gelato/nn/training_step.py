@@ -92,7 +92,7 @@ def _loss_and_gradient(
     factor = pairs.num_negatives / len(negatives)
     sigma = float(np.sqrt((squares[0] + factor * squares[1]) / (n * n - 1.0)))
     at = pairs.position[positives]
-    total, by_positive, by_negative, dot = n_pair_terms(
+    total, by_positive, by_negative, dot, _ = n_pair_terms(
         steady[at], drawn, groups, scale=1.0 / sigma, threads=walk.threads
     )
     count = len(positives) + len(negatives)
