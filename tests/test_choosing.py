@@ -17,7 +17,7 @@ from gelato.graph import Graph
 from gelato.ranking.evaluate import test_candidates as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
-from gelato.trials import inner_folds
+from gelato.trials import Trials, inner_folds, warm_up
 
 PLAIN = ("cn", "aa", "ra", "pa", "ac")
 
@@ -134,6 +134,36 @@ class TestUntrained:
         choice = choose(split_of(homophilous), 1e-9)
         assert choice.name == "cn"
         assert set(choice.candidates["why_not"][1:]) == {"no time left"}
+
+    def test_a_refused_heuristic_is_not_all_that_runs_without_any_time(self):
+        edges = [(i, (i + k) % 20) for i in range(20) for k in (1, 3, 4)]
+        graph = Graph.from_indices(20, edges, directed=True)
+        choice = choose(split_edges(graph, valid=0.2), 1e-9)
+        assert choice.name == "pa"  # common neighbours are for undirected graphs
+
+    def test_the_reason_quotes_what_decided(self):
+        choice = choose(split_of(homophilous), 60, train=False)
+        row = choice.candidates.filter("chosen").row(0, named=True)
+        assert row["mean_ap"] != row["ap"]
+        said = f"AP {100 * row['mean_ap']:.3g} %, mean of 10 held-out parts"
+        assert said in choice.reason
+
+    def test_no_training_is_begun_that_would_hardly_start(self, monkeypatch):
+        trials = Trials(split_of(homophilous), seconds=100.0)
+        monkeypatch.setattr(trials, "_validation_seconds", lambda: 6.0)
+        assert not trials._fits_a_training(40.0)
+        assert trials._fits_a_training(130.0)
+
+    @pytest.mark.parametrize("draw", [homophilous, no_attributes])
+    def test_kernels_are_at_hand_before_the_clock_starts(self, draw):
+        graph = split_of(draw).graph
+        for few in (graph, Graph.from_indices(3, [(0, 1), (1, 2)])):
+            warm_up(few)
+            warm_up(replace(few, directed=True))
+        from gelato.kernels import walks
+
+        compiled = [x for x in vars(walks).values() if hasattr(x, "signatures")]
+        assert not compiled or any(x.signatures for x in compiled)
 
     def test_progress_ends_within_the_time_told(self):
         told = []

@@ -20,7 +20,7 @@ from gelato.splits import EdgeSplit
 from gelato.trials import Progress, Trials, Tried
 
 SECONDS = 120.0
-QUICK_SECONDS = 12.0
+QUICK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,8 @@ def choose_model(
         Its training edges are walked on, its validation edges ranked among all pairs;
         its test edges are not used.
     seconds : float
-        Time budget. The first heuristic runs in any case; what else ran is in the
-        result.
+        Time budget, from when the kernels are compiled. The first heuristic runs in
+        any case; what else ran is in the result.
     seed : int
         Decides trainings and resamples. With the same seed the same candidates give
         the same numbers; how many epochs fit into the time may differ.
@@ -163,13 +163,15 @@ def _lost(rival: Tried, best: Tried, seed: int) -> str:
     gain, error = _gain(rival, best, seed)
     if gain > 0:
         return f"; {rival.label} gains {_points(gain, error)}, too little to trust"
-    return f"; {rival.label} has {_percent(rival.ap)}"
+    return f"; {rival.label} has {_percent(_measured(rival, best))}"
 
 
 def _reason(
     best: Tried, plain: Tried, lost: str, seed: int, *, has_attributes: bool
 ) -> str:
-    said = f"{best.label}: validation AP {_percent(best.ap)}"
+    parts = len(best.folds) if best.folds and plain.folds else 0
+    among = f", mean of {parts + 1} held-out parts" if parts else ""
+    said = f"{best.label}: validation AP {_percent(_measured(best, plain))}{among}"
     if best is not plain:
         gain, error = _gain(best, plain, seed)
         said += f", {_points(gain, error)} over {plain.label}"
@@ -189,6 +191,11 @@ def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
     gains = [paired_gain(a, b, seed=seed) for a, b in pairs]
     error = math.hypot(*(error for _, error in gains)) / len(gains)
     return sum(gain for gain, _ in gains) / len(gains), error
+
+
+def _measured(one: Tried, other: Tried) -> float:
+    """Return the value that the two are compared by."""
+    return one.mean_ap if one.folds and other.folds else one.ap
 
 
 def _percent(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gelato.errors import GelatoError
+from gelato.graph import Graph
 from gelato.models.registry import make
 from gelato.ranking import metrics
 from gelato.ranking.evaluate import check_positives, test_candidates
@@ -23,14 +25,17 @@ Kind = Literal["plain", "attributes", "trained"]
 Progress = Callable[[str, float, float], None]
 Parameters = dict[str, Any]
 
-# Untrained models may use this share of the time, or all of it if no epoch of training
-# would fit into the rest: an epoch takes several times as long as a ranking by walks.
+# Untrained models may use this share of the time, or all of it if no training worth
+# its start would fit into the rest. An epoch takes about ten times as long as a ranking
+# by walks, and what comes before the first one about as long as an epoch.
 _UNTRAINED_SHARE = 0.6
-_RANKINGS_PER_EPOCH = 4
+_RANKINGS_PER_EPOCH = 10
+_LEAST_EPOCHS = 2
 # From here on a model is timed on a few rows before it ranks all pairs.
 _WORTH_A_FORECAST = 50_000_000
 # Where edges are also held out from the training edges, and how many.
 _SMALL_PAIRS, _MOST_FOLDS, _ENOUGH_EDGES = 2_000_000, 9, 1_000
+_WARM_UP_NODES = 8
 _EPOCHS = 100
 _PATIENCE = 10
 # A setting that gets fewer epochs than this is not worth starting beside another one.
@@ -146,11 +151,14 @@ class Trials:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.started = monotonic()
         self.split, self.seconds, self.seed = split, seconds, seed
         self.threads, self.progress = threads, progress
         self.rule = test_candidates(split, "valid")
         self.positives = check_positives(split, "valid", self.rule)
+        # Compiled once per installation and loaded once per process: neither is the
+        # fault of the candidate that happens to come first.
+        warm_up(split.graph)
+        self.started = monotonic()
         self.folds = inner_folds(split, seed)
         self.tried: list[Tried] = []
 
@@ -179,8 +187,8 @@ class Trials:
         model, ranked, why_not = make(name, **parameters), None, ""
         folds: tuple[RankedPositives, ...] = ()
         try:
-            # The first one always: there must be something to choose.
-            if not self.tried or self._has_time(model):
+            # The first one that suits always: there must be something to choose.
+            if not any(x.ranked for x in self.tried) or self._has_time(model):
                 ranked = self._rank(model.fit(self.split))
                 folds = tuple(self._rank_fold(name, parameters, x) for x in self.folds)
             else:
@@ -195,7 +203,7 @@ class Trials:
     def _has_time(self, model: Any) -> bool:
         """Tell whether there is time to rank all pairs with a model."""
         rest = (1 - _UNTRAINED_SHARE) * self.seconds
-        left = self.left - (rest if self._fits_an_epoch(rest) else 0.0)
+        left = self.left - (rest if self._fits_a_training(rest) else 0.0)
         if left <= 0 or self.rule.count < _WORTH_A_FORECAST:
             return left > 0
         graph = self.split.train_graph
@@ -214,7 +222,7 @@ class Trials:
                 # Rather one setting well than three settings hardly at all.
                 share = max(1, min(share, int(self.left / (_FEW_EPOCHS * epoch))))
             seconds = self.left / share
-            if not self._fits_an_epoch(seconds) or seconds < 1.2 * (epoch or 0.0):
+            if not self._fits_a_training(seconds) or seconds < 1.2 * (epoch or 0.0):
                 self.tried.append(_untried(parameters, "no time left"))
                 continue
             hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
@@ -283,11 +291,12 @@ class Trials:
         self._tell(f"gelato, {said}")
         model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
 
-    def _fits_an_epoch(self, seconds: float) -> bool:
-        """Tell whether an epoch of training may fit into a time, by a rough guess."""
+    def _fits_a_training(self, seconds: float) -> bool:
+        """Tell whether a few epochs may fit into a time, by a rough guess."""
         if not self.split.graph.num_attributes:
             return False
-        return seconds > _RANKINGS_PER_EPOCH * self._validation_seconds()
+        epoch = _RANKINGS_PER_EPOCH * self._validation_seconds()
+        return seconds > _LEAST_EPOCHS * epoch
 
     def _validation_seconds(self) -> float:
         walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]
@@ -344,6 +353,31 @@ def inner_folds(split: EdgeSplit, seed: int) -> list[EdgeSplit]:
         parts = (graph.edges[~held], graph.edges[held], graph.edges[:0])
         folds.append(EdgeSplit(graph, *parts, kind="given"))
     return folds
+
+
+def warm_up(graph: Graph) -> None:
+    """Have every kernel at hand that untrained candidates for a graph need."""
+    size = _WARM_UP_NODES
+    if graph.num_nodes < size:
+        return
+    attributes: Any = graph.attributes
+    steps = np.arange(size - 1)
+    small = Graph.from_indices(
+        size,
+        np.stack([steps, steps + 1], axis=1),
+        weights=None if graph.weights is None else np.ones(size - 1),
+        attributes=None if attributes is None else attributes[:size],
+        directed=graph.directed,
+    )
+    split = EdgeSplit(small, small.edges[2:], small.edges[:1], small.edges[1:2])
+    rule = test_candidates(split, "valid")
+    seen: set[str] = set()
+    for _, name, parameters in untrained(split):
+        if name not in seen:
+            seen.add(name)
+            with suppress(GelatoError):
+                scorer = make(name, **parameters).fit(split).scorer(split.train_graph)
+                rank_positives(scorer, split.valid, rule)
 
 
 def untrained(split: EdgeSplit) -> Iterator[tuple[Kind, str, Parameters]]:
