@@ -212,59 +212,6 @@ class TestEvaluate:
         assert gelato("evaluate", *data_of(small), "--quiet").err == ""
 
 
-class TestCompare:
-    def test_best_first_with_spread_and_biased_rows(self, gelato, small):
-        options = ("compare", *data_of(small), "--models", "cn,ac,pa", "--test", "0.2")
-        result = gelato(*options, "--splits", "3", "--protocol", "both")
-        assert result.code == 0
-        names = [line.split()[0] for line in result.out.splitlines() if "±" in line]
-        table = gelato(*options, "--splits", "3", "--protocol", "both", "--json").json
-        exact = [entry for entry in table["ranking"] if not entry["biased"]]
-        aps = [entry["mean"]["ap"] for entry in exact]
-        assert aps == sorted(aps, reverse=True)
-        assert names[1:4] == [entry["model"] for entry in exact]
-        assert result.out.count(", BIASED") == 4
-        assert len(table["runs"]) == 3 * 3 * 2
-        assert [split["seed"] for split in table["splits"]] == [0, 1, 2]
-
-    def test_equals_the_library(self, gelato, small):
-        result = gelato("compare", *data_of(small), "--models", "ra,aa", "--json").json
-        expected = library.compare(split_of(small), ["ra", "aa"])
-        found = {run["model"]: run["ap"] for run in result["runs"]}
-        assert found == dict(zip(expected["model"], expected["ap"], strict=True))
-
-    def test_fits_80_columns(self, gelato, small):
-        options = ("compare", *data_of(small), "--protocol", "both", "--test", "0.2")
-        for more in ((), ("--splits", "2")):
-            lines = gelato(*options, *more).out.splitlines()[2:]
-            table = [line for line in lines if not line.startswith("BIASED:")]
-            assert max(map(len, table)) <= 80
-
-    def test_dry_run(self, gelato, small):
-        result = gelato("compare", *data_of(small), "--dry-run", "--json").json
-        assert [line["model"] for line in result["forecast"]] == [
-            "cn",
-            "aa",
-            "ra",
-            "ac",
-        ]
-
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
-            (("--models", "cn,nope"), "nope"),
-            (("--seeds", "1,x"), "--seeds"),
-            (("--splits", "0"), "--splits"),
-            (("--splits", "2", "--split-seed", "1"), "--splits"),
-            (("--protocol", "fair"), "fair"),
-        ],
-    )
-    def test_misuse(self, gelato, small, options, said):
-        result = gelato("compare", *data_of(small), *options)
-        assert result.code == 2
-        assert said in result.err
-
-
 class TestPredict:
     def test_links_are_the_library_s(self, gelato, small):
         result = gelato("predict", *data_of(small), "--top", "7", "--json").json

@@ -14,8 +14,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gelato
+from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, UsageError
 from gelato.explanation import printable
+from gelato.report import wording
+from gelato.report.charts import comparison_chart
 from gelato.report.comparison_summary import read_comparison, summarise_runs
 from gelato.report.markdown import inert
 from gelato.report.page import to_html, to_json, to_markdown, write_report
@@ -375,10 +378,55 @@ def test_runs_are_compared(run_folder, tmp_path):
     ac = next(entry for entry in fair if entry["model"] == "ac")
     assert ac["mean"]["ap"] == gelato.evaluate(gelato.make("ac"), split).ap
     assert ac["sd"]["ap"] == 0.0
+    limits = ac["interval"]["ap"]
+    assert limits["low"] < ac["mean"]["ap"] < limits["high"]
     text = to_html(summary)
-    Page(text)
+    page = Page(text)
     assert "BIASED" in text
-    assert "± 0.00" in to_markdown(summary)
+    assert "drawn again 200 times" in text
+    other = fair[1]
+    told = [text for text in page.texts if " ± " in text]
+    assert wording.difference(other["difference"]["ap"]) in told
+    assert wording.spread(other["mean"]["ap"], other["interval"]["ap"]) in told
+    marked = to_markdown(summary)
+    assert wording.difference(other["difference"]["ap"]) in marked
+    assert "ap_resampled" not in to_json(summary)
+
+
+def test_doubt_about_the_best_is_told(tmp_path):
+    splits = [gelato.split_edges(community_graph(40), seed=k) for k in range(3)]
+    rows = gelato.compare(splits, ["cn"]).to_dicts()
+    twins = [row | {"model": "twin"} for row in rows]
+    path = tmp_path / "comparison.json"
+    path.write_text(json.dumps(rows + twins))
+    summary = read_comparison(path)
+    assert "no difference to be seen)" in wording.comparison_verdict(summary)
+    assert summary["verdicts"] == ["No difference to be seen: cn and twin."]
+    path.write_text(json.dumps({"runs": rows + twins, "against": "twin"}))
+    assert read_comparison(path)["against"] == "twin"
+    path.write_text(json.dumps({"runs": rows + twins, "against": ["x"]}))
+    assert read_comparison(path)["against"] == "cn"
+
+
+def test_unusable_details_of_a_comparison_are_left_out(tmp_path):
+    row = gelato.compare(community_graph(40), ["cn"]).to_dicts()[0]
+    path = tmp_path / "comparison.json"
+    strange = {"seed": [1], "train_edges": "many", "ap_resampled": ["x"], "split": 3}
+    path.write_text(json.dumps([row | strange]))
+    summary = read_comparison(path)
+    assert summary["ranking"][0]["interval"]["ap"] is None
+    assert "do not tell" in summary["meaning"][0]
+    Page(to_html(summary))
+
+
+def test_bars_carry_their_intervals():
+    split = gelato.split_edges(community_graph(40), test=0.2)
+    entries = rank_models(gelato.compare(split, ["cn", "ac"]).to_dicts())
+    drawn = comparison_chart(entries)
+    assert drawn.count('class="whisker"') == 2
+    for entry in entries:
+        entry["interval"]["ap"] = None
+    assert "whisker" not in comparison_chart(entries)
 
 
 def test_table_of_compare_is_read(tmp_path):

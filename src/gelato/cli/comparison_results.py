@@ -23,9 +23,7 @@ def finish(
     from gelato.comparison import wording
     from gelato.comparison.summary import rank_models
 
-    rows = job.rows
-    known = against if any(row["model"] == against for row in rows) else None
-    ranking = rank_models(rows, against=known)
+    ranking = rank_models(job.rows, against=against)
     first = job.splits[0]
     title = (
         f"{loaded.name}: {numbers.plural(len(first.test), 'test edge')} among "
@@ -48,7 +46,7 @@ def finish(
     job.show_tuned()
     _keep(screen, job, ranking, keep, loaded.name)
     told = {"covers": wording.covered(fair) if fair else "", "verdicts": verdicts}
-    screen.give(_document(job, loaded, told, ranking))
+    screen.give(_document(job, loaded, told | {"against": against}, ranking))
 
 
 def _document(

@@ -58,7 +58,8 @@ def summarise_comparison(
     metric : str
         A column of it. With one split, only ``"ap"`` has intervals.
     against : str, optional
-        The model to compare with; by default the best one.
+        The model to compare with; by default the best one, for biased numbers the one
+        that is best without bias.
     confidence : float
         How often such intervals hold what they estimate.
 
@@ -76,9 +77,8 @@ def summarise_comparison(
     for protocol in _protocols(rows):
         sides = sides_of([r for r in rows if r["protocol"] == protocol], metric)
         ordered = sorted(sides, key=lambda side: -side.mean)
+        against = against or ordered[0].model
         other = next((s for s in ordered if s.model == against), None)
-        if against is None:
-            other = ordered[0]
         made += [
             {"protocol": protocol} | _summary(side, other, confidence)
             for side in ordered
@@ -94,22 +94,34 @@ def rank_models(
 ) -> list[dict[str, Any]]:
     """Return everything about each model as plain data, best average precision first.
 
-    ``mean`` and ``sd`` over runs, ``interval`` and ``difference`` by metric.
+    ``mean`` and ``sd`` over runs, ``interval`` and ``difference`` by metric. Where the
+    model to compare with was not measured, the best one stands in for it.
     """
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["model"], row["protocol"]), []).append(row)
-    by_metric = {
-        name: {(row["model"], row["protocol"]): row for row in found}
+    known = against if any(row["model"] == against for row in rows) else None
+    first = summarise_comparison(rows, against=known).to_dicts()
+    # One reference for all metrics, though another may have the best of them.
+    reference = first[0]["against"]
+    found = {
+        name: {
+            _key(row): row
+            for row in summarise_comparison(
+                rows, metric=name, against=reference
+            ).to_dicts()
+        }
         for name in metrics
-        for found in [
-            summarise_comparison(rows, metric=name, against=against).to_dicts()
-        ]
     }
     return [
-        _entry(row, groups[key], {name: by_metric[name][key] for name in metrics})
-        for key, row in by_metric["ap"].items()
+        _entry(
+            row,
+            [item for item in rows if _key(item) == _key(row)],
+            {name: by_key[_key(row)] for name, by_key in found.items()},
+        )
+        for row in first
     ]
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["model"], row["protocol"]
 
 
 def _entry(

@@ -160,16 +160,21 @@ def training_charts(training: dict[str, Any]) -> list[Markup]:
 
 
 def comparison_chart(entries: list[dict[str, Any]]) -> Markup:
-    """Return the mean average precision of every method."""
+    """Return the mean average precision of every method, with its interval."""
     means = [entry["mean"]["ap"] for entry in entries]
-    up = Axis(0, 1.15 * max(means) or 1.0, "AP", percent=True)
+    limits = [entry["interval"]["ap"] for entry in entries]
+    ranges = [x and (max(x["low"], 0.0), x["high"]) for x in limits]
+    highest = max([*means, *(x[1] for x in ranges if x)])
+    up = Axis(0, 1.15 * highest or 1.0, "AP", percent=True)
+    known = " with 95 % confidence intervals" if any(ranges) else ""
     return bar_chart(
-        "Average precision over all pairs",
+        f"Average precision over all pairs{known}",
         [shown(entry["model"])[:14] for entry in entries],
         [Series("AP", means, 0)],
         up,
         "method",
         texts=[f"{100 * mean:.3g}" for mean in means],
+        ranges=ranges,
     )
 
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gelato.comparison import wording
+from gelato.comparison.runs import RESAMPLED, measure_fitted
+from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, StoredFileError
 from gelato.models.loading import load
-from gelato.ranking import evaluate
-from gelato.ranking.evaluate import Protocol
-from gelato.report.measures import ranking_row
 from gelato.report.plain import plain
 from gelato.report.summary import FORMAT
+from gelato.report.wording import shown
 from gelato.storage import read_run
 from gelato.version import __version__
 
 _METRICS = ("ap", "prec@100%", "hits@100", "auc")
-_NEEDED = ("model", "protocol", "random_ap", *_METRICS)
+_NUMBERS = ("random_ap", *_METRICS)
+_TEXTS = ("model", "protocol")
 
 
 def summarise_runs(
@@ -40,16 +42,20 @@ def summarise_runs(
                 hint="Fit it with --test SHARE.",
             )
         training = run.metrics.get("training") or {}
-        protocols: tuple[Protocol, ...] = ("all", "sampled")
-        for protocol in protocols:
-            result = evaluate(model, model.split_, protocol=protocol, threads=threads)
-            row = ranking_row(model.name, result, float(training.get("seconds", 0.0)))
-            about = {
-                "run": Path(folder).resolve().name,
-                "split": model.split_.fingerprint,
-                "seed": run.parameters.get("seed"),
-            }
-            rows.append(row | about)
+        about = {
+            "model": model.name,
+            "run": Path(folder).resolve().name,
+            "seed": run.parameters.get("seed"),
+        }
+        measured = measure_fitted(
+            model,
+            model.split_,
+            protocols=("all", "sampled"),
+            fit_seconds=float(training.get("seconds", 0.0)),
+            resample=True,
+            threads=threads,
+        )
+        rows += [_completed(about | row) for row in measured]
     return summarise_rows(rows)
 
 
@@ -64,60 +70,74 @@ def read_comparison(path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise InputError(f"{path} is no JSON document: {error}.", hint=hint) from error
-    rows = told.get("runs") if isinstance(told, dict) else told
+    document = told if isinstance(told, dict) else {"runs": told}
+    rows = document.get("runs")
     if not isinstance(rows, list) or not rows or not all(map(_is_row, rows)):
         raise InputError(f"{path} holds no comparison.", hint=hint)
-    return summarise_rows([_with_seconds(row) for row in rows])
+    against = document.get("against")
+    reference = against if isinstance(against, str) else None
+    return summarise_rows([_completed(row) for row in rows], against=reference)
 
 
-def summarise_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return means and standard deviations by model and protocol, best first."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["model"], row["protocol"]), []).append(row)
-    ranking: list[dict[str, Any]] = [
-        {
-            "model": model,
-            "protocol": protocol,
-            "biased": protocol != "all",
-            "runs": len(part),
-            "mean": {k: statistics.fmean(row[k] for row in part) for k in _METRICS},
-            "sd": {
-                k: statistics.stdev(row[k] for row in part) if len(part) > 1 else None
-                for k in _METRICS
-            },
-            "random_ap": statistics.fmean(row["random_ap"] for row in part),
-            "seconds": statistics.fmean(row["seconds"] for row in part),
-        }
-        for (model, protocol), part in groups.items()
-    ]
-    if all(entry["biased"] for entry in ranking):
+def summarise_rows(
+    rows: list[dict[str, Any]], *, against: str | None = None
+) -> dict[str, Any]:
+    """Return means, intervals and paired differences by model, best first."""
+    if all(row["protocol"] != "all" for row in rows):
         raise InputError(
             "The comparison holds biased numbers only.",
             hint="Rank against every non-edge: gelato compare --protocol all",
         )
-    ranking.sort(key=lambda entry: (entry["biased"], -entry["mean"]["ap"]))
+    ranking = rank_models(rows, against=against, metrics=_METRICS)
+    fair = [entry for entry in ranking if not entry["biased"]]
+    meaning = [wording.covered(fair), wording.unadjusted(fair)]
     made: dict[str, Any] = plain(
         {
             "format": FORMAT,
             "gelato": __version__,
             "kind": "comparison",
-            "splits": sorted({str(row.get("split", "")) for row in rows}),
+            "splits": sorted({row["split"] for row in rows}),
+            "against": fair[0]["against"],
+            "budget": next((e["budget"] for e in fair if e["budget"]), None),
+            "verdicts": wording.told_apart(fair, shown),
+            "meaning": [text for text in meaning if text],
             "ranking": ranking,
-            "runs": list(rows),
+            "runs": [
+                {key: value for key, value in row.items() if key != RESAMPLED}
+                for row in rows
+            ],
         }
     )
     return made
 
 
 def _is_row(row: Any) -> bool:
-    if not isinstance(row, dict) or not all(name in row for name in _NEEDED):
+    if not isinstance(row, dict) or not all(name in row for name in _NUMBERS):
         return False
-    numbers = all(isinstance(row[k], int | float) for k in ("random_ap", *_METRICS))
-    return numbers and isinstance(row["model"], str)
+    return all(_is_number(row[name]) for name in _NUMBERS) and all(
+        isinstance(row.get(name), str) for name in _TEXTS
+    )
 
 
-def _with_seconds(row: dict[str, Any]) -> dict[str, Any]:
-    spent = [row.get("fit_seconds"), row.get("evaluate_seconds")]
-    given = [part for part in spent if isinstance(part, int | float)]
-    return {"run": "", "split": "", "seed": None, **row, "seconds": float(sum(given))}
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _completed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with all that a page shows; what is not as expected is left out."""
+    made: dict[str, Any] = {"run": "", **row}
+    made["split"] = str(row.get("split", ""))
+    for name in ("seed", "train_edges", "test_edges"):
+        made[name] = row[name] if type(row.get(name)) is int else None
+    for name in ("fit_seconds", "evaluate_seconds"):
+        made[name] = row[name] if _is_number(row.get(name)) else 0.0
+    for name in ("budget", "parameters"):
+        made[name] = row[name] if isinstance(row.get(name), str) else None
+    made[RESAMPLED] = _draws(row.get(RESAMPLED))
+    made["seconds"] = made["fit_seconds"] + made["evaluate_seconds"]
+    return made
+
+
+def _draws(found: Any) -> list[float] | None:
+    usable = isinstance(found, list) and len(found) > 1 and all(map(_is_number, found))
+    return found if usable else None

@@ -20,7 +20,11 @@ def to_markdown(summary: dict[str, Any]) -> str:
 
 def inert(value: Any) -> str:
     """Return text in which nothing means anything to Markdown or HTML."""
-    text = wording.shown(value).replace("&", "&amp;").replace("<", "&lt;")
+    return _escaped(wording.shown(value))
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_{}\[\]()#+!|>~-])", r"\\\1", text)
 
 
@@ -112,8 +116,14 @@ def _comparison(s: dict[str, Any]) -> Iterator[str]:
         (
             inert(entry["model"]) + (", BIASED sample" if entry["biased"] else ""),
             str(entry["runs"]),
-            *(wording.spread(entry["mean"][k], entry["sd"][k]) for k in _COLUMNS),
+            wording.spread(entry["mean"]["ap"], entry["interval"]["ap"]),
+            wording.difference(entry["difference"]["ap"]),
+            *(wording.hundredths(entry["mean"][k]) for k in _COLUMNS[1:]),
         )
         for entry in s["ranking"]
     ]
-    yield from _table(("method", "runs", "AP", "prec@100%", "hits@100", "AUC"), rows)
+    against = f"against {inert(s['against'])}"
+    head = ("method", "runs", "AP", against, "prec@100%", "hits@100", "AUC")
+    yield from _table(head, rows)
+    for line in [*s["verdicts"], *s["meaning"]]:
+        yield f"- {_escaped(line)}"

@@ -89,6 +89,7 @@ def _environment() -> Environment:
         "shown": wording.shown,
         "whole": wording.whole,
         "spread": wording.spread,
+        "difference": wording.difference,
     }
     return made
 

@@ -134,11 +134,12 @@ def bar_chart(
     *,
     texts: Sequence[str] = (),
     ticks: Sequence[tuple[float, str]] = (),
+    ranges: Sequence[tuple[float, float] | None] = (),
 ) -> Markup:
     """Return bars, side by side where there are several series.
 
     ``texts`` stand above the bars; ``ticks`` (place from 0 to 1, text) stand in for
-    the names below them.
+    the names below them; ``ranges`` are drawn over the bars, as lines with ends.
     """
     wide = (WIDTH - _LEFT - _RIGHT) / max(len(names), 1)
     parts = [_frame(None, up, x_label), _bars(series, up, wide)]
@@ -147,8 +148,14 @@ def bar_chart(
         x = round(_LEFT + at * (WIDTH - _LEFT - _RIGHT), 1)
         anchor = "end" if at > 0.99 else "middle"
         parts.append(_text("name", x, HEIGHT - _BOTTOM + 16, name, anchor))
+    parts += [
+        _whisker(up, _LEFT + (i + 0.5) * wide, *ends)
+        for i, ends in enumerate(ranges)
+        if ends is not None
+    ]
     for i, text in enumerate(texts):
         values = [s.values[i] or up.low for s in series]
+        values += (ranges[i] or ()) if ranges else ()
         x = round(_LEFT + (i + 0.5) * wide, 1)
         parts.append(_text("tick", x, _y(up, max(values)) - 4, text, "middle"))
     reading = {
@@ -208,6 +215,16 @@ def _bars(series: Sequence[Series], up: Axis, wide: float) -> str:
                 f'<rect class="bar s{one.style}" x="{left}" y="{top}" {size}/>'
             )
     return "".join(drawn)
+
+
+def _whisker(up: Axis, x: float, low: float, high: float) -> str:
+    """Return a vertical line with ends."""
+    bottom, top = _y(up, low), _y(up, high)
+    middle, left, right = round(x, 1), round(x - 5, 1), round(x + 5, 1)
+    return (
+        f'<path class="whisker" d="M{middle} {bottom}V{top}'
+        f'M{left} {bottom}H{right}M{left} {top}H{right}"/>'
+    )
 
 
 def _x(axis: Axis, value: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gelato.comparison.sides import SAME
 from gelato.explanation import printable
 
 _LONGEST = 80
@@ -59,10 +60,30 @@ def whole(value: Any) -> str:
     return printable(value)
 
 
-def spread(mean: float, deviation: float | None) -> str:
-    """Return a mean in percent, with the standard deviation where there is one."""
+def spread(mean: float, limits: dict[str, float] | None) -> str:
+    """Return a mean in percent, with the half-width of its interval if there is one.
+
+    Examples
+    --------
+    >>> spread(0.0265, {"low": 0.0234, "high": 0.0296}), spread(0.0265, None)
+    ('2.65 ± 0.31', '2.65')
+    """
     text = hundredths(mean)
-    return text if deviation is None else f"{text} ± {100 * deviation:.2f}"
+    if limits is None:
+        return text
+    digits = len(text.partition(".")[2])
+    return f"{text} ± {100 * (limits['high'] - mean):.{digits}f}"
+
+
+def difference(found: dict[str, Any] | None) -> str:
+    """Return a paired difference in points, with its sign and its interval."""
+    if found is None:
+        return ""
+    value, high = found["value"], found["high"]
+    margin = 0.0 if high is None else high - value
+    digits = len(hundredths(max(abs(value), margin)).partition(".")[2])
+    beside = "" if high is None else f" ± {100 * margin:.{digits}f}"
+    return f"{100 * value:+.{digits}f}{beside}"
 
 
 def times(ratio: float) -> str:
@@ -107,15 +128,24 @@ def comparison_verdict(summary: dict[str, Any]) -> str:
     """Return the result of a comparison in one sentence."""
     fair = [entry for entry in summary["ranking"] if not entry["biased"]]
     best = fair[0]
-    mean, deviation = best["mean"]["ap"], best["sd"]["ap"]
+    mean = best["mean"]["ap"]
     runs = f" over {best['runs']} runs" if best["runs"] > 1 else ""
-    text = f"{shown(best['model'])} is best: AP {spread(mean, deviation)} %{runs}"
+    value = spread(mean, best["interval"]["ap"])
+    text = f"{shown(best['model'])} is best: AP {value} %{runs}"
     if len(fair) > 1:
         next_best = fair[1]
         other = next_best["mean"]["ap"]
         gain = f"{times(mean / other)} times" if other else "more than"
         text += (
             f", {gain} the next best ({shown(next_best['model'])}, "
-            f"{hundredths(other)} %)"
+            f"{hundredths(other)} %{_doubt(best, next_best)})"
         )
     return f"{text}; a random order has {percent(best['random_ap'])}."
+
+
+def _doubt(best: dict[str, Any], next_best: dict[str, Any]) -> str:
+    """Return a caution where the best of a comparison may not be better."""
+    found = next_best["difference"]["ap"] or {}
+    against_best = next_best["against"] == best["model"]
+    doubtful = against_best and found.get("verdict") == SAME
+    return f", {SAME}" if doubtful else ""
