@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ Records = list[dict[str, Any]]
 _DASHES = {"GNN": "--", "topology": ":", "attributes and topology": "-."}
 _PANEL = 3.3  # inches
 _LEGEND_COLUMNS = 7
+_FOOT = 150  # characters of a line under a figure
 _NAMES = {"auc": "AUC", "ap": "AP"}
 
 
@@ -89,14 +91,17 @@ def missing_text(
 ) -> str:
     """Name the methods without a recorded run, for the foot of a figure."""
     names = list(dict.fromkeys(row.name for row in experiment.rows))
-    parts = []
-    for dataset in experiment.datasets:
-        here = {row.name for row, _ in found[dataset]}
-        lacking = [name for name in names if name not in here]
-        if lacking:
-            every = "everything" if len(lacking) == len(names) else ", ".join(lacking)
-            parts.append(f"{dataset}: {every}")
-    return "Not recorded. " + ";\n".join(parts) if parts else ""
+    lacking = {
+        dataset: [n for n in names if n not in {row.name for row, _ in found[dataset]}]
+        for dataset in experiment.datasets
+    }
+    everywhere = [n for n in names if all(n in part for part in lacking.values())]
+    parts = [f"on no graph: {', '.join(everywhere)}"] if everywhere else []
+    for dataset, part in lacking.items():
+        rest = [name for name in part if name not in everywhere]
+        if rest:
+            parts.append(f"not on {dataset}: {', '.join(rest)}")
+    return "\n".join(textwrap.wrap("Recorded " + "; ".join(parts), _FOOT)) * bool(parts)
 
 
 def method_looks(experiment: Experiment) -> dict[str, dict[str, Any]]:

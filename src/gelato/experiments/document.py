@@ -6,30 +6,42 @@ The same records give the same text: no date, no machine of whoever writes it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gelato.experiments.discussion import differences
+from gelato.experiments.figures import FIGURES
 from gelato.experiments.paper import Experiment, Row
+from gelato.experiments.sections import Table, section_tables
 from gelato.experiments.tables import Cell, cells, row_records
 
 _HEAD = """\
 # The paper, reproduced
 
-Written by `gelato reproduce --write-docs` from the recorded runs in `results/`; do not
+Written by `gelato reproduce --write-docs` from the records in `results/`; do not
 edit it by hand. Each run is one file there, with its settings, its split, all metrics
-and curves, its time and memory, and the commit of the code.
+and curves, its time and memory, and the commit of the code. `gelato reproduce --quick`
+runs all of it at toy size in a few minutes.
 
-All numbers are percentages over all candidate pairs. *Ours* is the mean over the seeds
-named, with the standard deviation where there are several. *Tolerance* is how far the
-mean of s seeds may lie from the paper's mean of ten by chance,
-3 sd sqrt(1/10 + 1/s) with the paper's sd; half of the last printed digit where that
-is 0. A verdict of **above** or **below** marks a number outside of it.
+All numbers are percentages over all candidate pairs, unless a heading says otherwise.
+A cell of a table holds the mean over our runs, with the standard deviation where there
+are several, and below it the paper's number with its mark. **above** or **below**
+stands where they differ by more than chance explains: 3 sd sqrt(1/10 + 1/s) for the
+mean of s runs against the paper's mean of ten, half of the last printed digit where the
+paper's sd is 0. Networks, whose descriptions leave settings open, have wider
+tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 points of
+AUC.
 """
 _METRICS = {"ap": "AP", "auc": "AUC"}
+_MOST = 4  # things that a line of what is missing names one by one
 
 
-def write_page(experiments: Sequence[Experiment], results: Path) -> str:
+def write_page(
+    experiments: Sequence[Experiment],
+    results: Path,
+    figures: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
     """Return the page as Markdown.
 
     Parameters
@@ -38,24 +50,36 @@ def write_page(experiments: Sequence[Experiment], results: Path) -> str:
         In the order of the page.
     results : Path
         Folder of recorded runs.
+    figures : mapping, optional
+        By experiment and figure the path of the SVG file from the page, without its
+        suffix; an empty text where the figure could not be drawn.
     """
     parts = [_HEAD]
     for experiment in experiments:
-        parts += _section(experiment, results)
-    return "\n".join(parts)
+        drawn = (figures or {}).get(experiment.name, {})
+        parts += _section(experiment, results, drawn)
+    parts += _runs_section(experiments, results)
+    return "\n".join(parts).rstrip() + "\n"
 
 
-def _section(experiment: Experiment, results: Path) -> list[str]:
-    found = cells(experiment, results)
-    records = [row_records(row, results) for row in experiment.rows]
+def _section(
+    experiment: Experiment, results: Path, drawn: Mapping[str, str]
+) -> list[str]:
     lines = [f"## {experiment.title}", "", f"`gelato reproduce {experiment.name}`", ""]
     lines += [*(f"- {note}" for note in experiment.notes), ""]
-    for metric in dict.fromkeys(cell.metric for cell in found):
-        lines += _metric_table([cell for cell in found if cell.metric == metric])
-    lines += _run_table(experiment.rows, records)
-    lines += _provenance([record for part in records for record in part])
-    lines += _missing(experiment, found)
-    return lines
+    if experiment.kind == "runs":
+        found = cells(experiment, results)
+        for metric in dict.fromkeys(cell.metric for cell in found):
+            lines += _matrix([cell for cell in found if cell.metric == metric])
+        missing = missing_commands(experiment, found)
+        discussed = _discussion(experiment, found)
+    else:
+        tables = section_tables(experiment, results)
+        lines += [line for table in tables for line in _plain_table(table)]
+        missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
+        discussed = []
+    lines += _figures(experiment, drawn)
+    return lines + discussed + _missing(missing)
 
 
 def _table(
@@ -66,27 +90,40 @@ def _table(
     return [*(f"| {' | '.join(row)} |" for row in body), ""]
 
 
-def _metric_table(found: Sequence[Cell]) -> list[str]:
-    title = _METRICS.get(found[0].metric, found[0].metric)
-    header = (
-        *("method", "dataset", "verdict", f"ours, {title}", f"paper, {title}"),
-        *("difference", "tolerance", "seeds"),
-    )
-    return _table(header, (_metric_row(cell) for cell in found), 3)
+def _plain_table(table: Table) -> list[str]:
+    lines = [f"**{table.title}**", ""] if table.title else []
+    return lines + (_table(table.header, table.rows, table.text) if table.rows else [])
 
 
-def _metric_row(cell: Cell) -> list[str]:
-    outside = cell.verdict in ("above", "below")
-    return [
-        f"{cell.method}, {cell.label}" if cell.label else cell.method,
-        cell.dataset,
-        f"**{cell.verdict}**" if outside else cell.verdict,
-        spread(cell.mean, cell.deviation),
-        paper_text(cell),
-        "" if cell.difference is None else f"{cell.difference:+.2f}",
-        "" if cell.tolerance is None else f"{cell.tolerance:.2f}",
-        seed_text(cell.seeds),
+def _matrix(found: Sequence[Cell]) -> list[str]:
+    """Return a table in the paper's shape: methods down, datasets across."""
+    datasets = list(dict.fromkeys(cell.dataset for cell in found))
+    by_place = {(cell.method, cell.dataset): cell for cell in found}
+    rows = [
+        [method, *(_matrix_cell(by_place.get((method, name))) for name in datasets)]
+        for method in dict.fromkeys(cell.method for cell in found)
     ]
+    title = _METRICS.get(found[0].metric, found[0].metric)
+    return _table((f"{title}, %", *datasets), rows, 1)
+
+
+def _matrix_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    ours = spread(cell.mean, cell.deviation)
+    runs = len([seed for seed in cell.seeds if seed is not None])
+    if runs:
+        ours += f" ({runs} {'run' if runs == 1 else 'runs'})"
+    if cell.verdict in ("above", "below"):
+        ours += f" **{cell.verdict}**"
+    if cell.label and cell.values:
+        ours += f" {cell.label}"
+    paper = paper_text(cell)
+    return ours if paper == "-" else f"{ours}<br>paper {_escaped(paper)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*")  # the paper's marks are no emphasis
 
 
 def paper_text(cell: Cell) -> str:
@@ -122,49 +159,31 @@ def seed_text(seeds: Sequence[int | None]) -> str:
     )
 
 
-def _run_table(
-    rows: Sequence[Row], records: Sequence[Sequence[dict[str, Any]]]
-) -> list[str]:
-    header = (
-        *("method", "dataset", "seconds to fit", "best epochs", "steps skipped"),
-        "peak memory, MB",
-    )
-    lines = [
-        [
-            row.name,
-            row.dataset,
-            f"{statistics.fmean(r['fit_seconds'] for r in found):.1f}",
-            ", ".join(str(t["best_epoch"]) for t in _trainings(found)),
-            str(sum(t["skipped_steps"] for t in _trainings(found))),
-            f"{max(r['peak_rss_mb'] for r in found):.0f}",
-        ]
-        for row, found in zip(rows, records, strict=True)
-        if found
-    ]
-    return _table(header, lines, 2) if lines else []
+def _figures(experiment: Experiment, drawn: Mapping[str, str]) -> list[str]:
+    lines = []
+    for name in experiment.figures:
+        title = FIGURES[name][0]
+        path = drawn.get(name, "")
+        if path:
+            lines += [f"![{experiment.title}: {title}]({path}.svg)", ""]
+            lines += [f"*{experiment.title}: {title}* ([PNG]({path}.png))", ""]
+        else:
+            lines += [f"Figure missing, nothing is recorded for it: {title}.", ""]
+    return lines
 
 
-def _trainings(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [record["training"] for record in records if "training" in record]
-
-
-def _provenance(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Say where the runs were made, and with which code."""
-    places: dict[str, list[str]] = {}
-    for record in records:
-        of = record["environment"]
-        packages = ", ".join(f"{k} {v}" for k, v in sorted(of["packages"].items()))
-        place = (
-            f"{of['processor']}, {of['cores']} cores, {of['memory_gb']} GB, "
-            f"{of['system']}, Python {of['python']}, {packages}"
+def _discussion(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """Return every difference outside its tolerance, with what is known of it."""
+    lines = []
+    for cell, text in differences(experiment, found):
+        where = f"{cell.method} on {cell.dataset}"
+        where += f", {cell.label}" if cell.label else ""
+        numbers = f"{spread(cell.mean, cell.deviation)} against {paper_text(cell)}"
+        lines.append(
+            f"- {where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
+            f"{cell.tolerance:.2f}. {text[0].upper()}{text[1:].rstrip('.')}."
         )
-        places.setdefault(place, []).append(record["commit"] or "unknown")
-    lines = [
-        f"- {len(commits)} {'run' if len(commits) == 1 else 'runs'} on {place}; "
-        f"commits {', '.join(sorted(set(commits)))}"
-        for place, commits in sorted(places.items())
-    ]
-    return [*lines, ""] if lines else []
+    return ["Differences:", "", *lines, ""] if lines else []
 
 
 def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str, str]:
@@ -185,9 +204,76 @@ def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str,
     return told
 
 
-def _missing(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
-    told = missing_commands(experiment, found)
-    if not told:
+def by_command(missing: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return what is missing, by the command that runs it."""
+    told: dict[str, list[str]] = {}
+    for what, command in missing.items():
+        told.setdefault(command, []).append(what)
+    return told
+
+
+def _missing(missing: Mapping[str, str]) -> list[str]:
+    lines = []
+    for command, what in by_command(missing).items():
+        named = "; ".join(what[:_MOST])
+        rest = f"; and {len(what) - _MOST} more" if len(what) > _MOST else ""
+        lines.append(f"- `{command}`: {named}{rest}")
+    return ["Missing, by the command that runs it:", "", *lines, ""] if lines else []
+
+
+def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]:
+    """Return what every recorded run took, each once, and where it was run."""
+    rows: dict[str, tuple[Row, list[dict[str, Any]]]] = {}
+    for experiment in experiments:
+        for row in experiment.rows if experiment.kind == "runs" else ():
+            found = row_records(row, results)
+            if found:
+                rows.setdefault(found[0]["digest"], (row, found))
+    if not rows:
         return []
-    lines = [f"- {what}: `{command}`" for what, command in told.items()]
-    return ["Missing, with the command that runs it:", "", *lines, ""]
+    header = (
+        *("run", "dataset", "seeds", "seconds to fit", "best epochs", "steps skipped"),
+        "peak memory, MB",
+    )
+    every = [record for _, found in rows.values() for record in found]
+    return [
+        "## Recorded runs",
+        "",
+        "Times are wall-clock, on machines that also did other work; "
+        "`results/benchmarks` and `gelato reproduce time` have clean ones.",
+        "",
+        *_table(header, (_run_row(row, found) for row, found in rows.values()), 3),
+        *_provenance(every),
+    ]
+
+
+def _run_row(row: Row, found: Sequence[dict[str, Any]]) -> list[str]:
+    trained = [record["training"] for record in found if "training" in record]
+    return [
+        f"{row.name}, {row.label}" if row.label else row.name,
+        row.dataset,
+        seed_text([record["spec"]["seed"] for record in found]),
+        f"{statistics.fmean(r['fit_seconds'] for r in found):.1f}",
+        ", ".join(str(t["best_epoch"]) for t in trained),
+        str(sum(t["skipped_steps"] for t in trained)),
+        f"{max(r['peak_rss_mb'] for r in found):.0f}",
+    ]
+
+
+def _provenance(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Say where the runs were made, and with which code."""
+    places: dict[str, list[str]] = {}
+    for record in records:
+        of = record["environment"]
+        packages = ", ".join(f"{k} {v}" for k, v in sorted(of["packages"].items()))
+        place = (
+            f"{of['processor']}, {of['cores']} cores, {of['memory_gb']} GB, "
+            f"{of['system']}, Python {of['python']}, {packages}"
+        )
+        places.setdefault(place, []).append(record["commit"] or "unknown")
+    lines = [
+        f"- {len(commits)} {'run' if len(commits) == 1 else 'runs'} on {place}; "
+        f"commits {', '.join(sorted(set(commits)))}"
+        for place, commits in sorted(places.items())
+    ]
+    return [*lines, ""] if lines else []

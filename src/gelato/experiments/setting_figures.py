@@ -148,6 +148,9 @@ def draw_alpha_beta(experiment: Experiment, results: Path) -> Figure | None:
         for axes, (name, _), grid in zip(pair, _METRICS, grids, strict=True):
             title = ", ".join(part for part in (dataset, *label, name) if part)
             axes.set_title(f"{title} (%)")
+            if not np.isfinite(grid).any():
+                _say_missing(axes)
+                continue
             _heat_map(axes, alphas, betas, grid, preset(dataset))
     return figure
 
@@ -163,7 +166,7 @@ def _heat_map(
     low, high = shown.get_clim()
     for (i, j), value in np.ndenumerate(grid):
         known = np.isfinite(value)
-        dark = known and value < (low + high) / 2
+        dark = known and value <= (low + high) / 2
         text = f"{value:.2f}" if known else "-"
         axes.text(j, i, text, ha="center", va="center", color="w" if dark else "k")
     if selected["alpha"] in alphas and selected["beta"] in betas:

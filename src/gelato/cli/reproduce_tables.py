@@ -1,0 +1,150 @@
+"""Results of experiments as the user sees them: ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gelato.cli.screen import Screen, make_table
+
+if TYPE_CHECKING:
+    from gelato.experiments.jobs import Place
+    from gelato.experiments.paper import Experiment
+    from gelato.experiments.sections import Table
+    from gelato.experiments.tables import Cell
+
+_STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
+
+
+def show_results(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+    drawn: dict[str, dict[str, list[Path]]],
+) -> None:
+    """Print the tables of experiments, their figures, and what is missing."""
+    from gelato.experiments.document import missing_commands
+    from gelato.experiments.sections import section_tables
+    from gelato.experiments.tables import cells
+
+    documents: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    for order, one in enumerate(experiments):
+        document: dict[str, Any] = {"name": one.name, "title": one.title}
+        document["notes"] = list(one.notes)
+        screen.show(*([""] if order else []), f"{one.title} ({one.name})", "")
+        if one.kind == "runs":
+            found = cells(one, place.results, seeds=seeds)
+            screen.show(cell_table(found))
+            document["cells"] = [cell.to_dict() for cell in found]
+            missing |= missing_commands(one, found)
+        else:
+            tables = section_tables(one, place.results)
+            for table in tables:
+                _show_table(screen, table)
+                missing |= table.missing or {}
+            document["tables"] = [table.to_dict() for table in tables]
+        document["figures"] = _show_figures(screen, drawn.get(one.name, {}))
+        documents.append(document)
+    _show_missing(screen, missing)
+    screen.give({"experiments": documents})
+
+
+def _show_table(screen: Screen, table: Table) -> None:
+    if table.title:
+        screen.show(table.title)
+    if table.rows:
+        screen.show(make_table(*table.header, rows=table.rows, text=table.text), "")
+
+
+def _show_figures(screen: Screen, drawn: dict[str, list[Path]]) -> dict[str, list[str]]:
+    for name, files in drawn.items():
+        named = ", ".join(str(file) for file in files)
+        screen.show(f"figure {name}: {named or 'missing, nothing is recorded for it'}")
+    return {name: [str(file) for file in files] for name, files in drawn.items()}
+
+
+def cell_table(found: Sequence[Cell]) -> Any:
+    """Return ours beside the paper's; what lies outside the tolerance stands out."""
+    from rich.text import Text
+
+    from gelato.experiments.document import paper_text, seed_text, spread
+
+    columns = ("method", "dataset", "%", "ours", "paper", "diff.", "verdict")
+    table = make_table(*columns, "seeds", text=3)
+    table.columns[6].justify = "left"
+    for cell in found:
+        difference = "" if cell.difference is None else f"{cell.difference:+.2f}"
+        within = cell.verdict == "within" and cell.tolerance is not None
+        verdict = f"within {cell.tolerance:.2f}" if within else cell.verdict
+        if cell.verdict in ("below", "above"):
+            verdict = f"{cell.verdict.upper()} {cell.tolerance:.2f}"
+        table.add_row(
+            f"{cell.method}, {cell.label}" if cell.label else cell.method,
+            cell.dataset,
+            {"ap": "AP", "auc": "AUC"}.get(cell.metric, cell.metric),
+            spread(cell.mean, cell.deviation),
+            paper_text(cell),
+            difference,
+            Text(verdict, style=_STYLES.get(cell.verdict, "")),
+            seed_text(cell.seeds),
+        )
+    return table
+
+
+def _show_missing(screen: Screen, missing: dict[str, str]) -> None:
+    from gelato.experiments.document import by_command
+
+    if missing:
+        screen.show("", "Missing, and what runs it")
+    for command, what in by_command(missing).items():
+        screen.show(f"  {command}", *(f"    {part}" for part in what))
+
+
+def list_experiments(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Print the experiments, and how much of each is recorded."""
+    from gelato.experiments.jobs import count_parts, missing_jobs
+
+    rows = []
+    for one in experiments:
+        every = count_parts([one], seeds)
+        rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
+    screen.show(
+        make_table(
+            "experiment",
+            "what it is",
+            "graphs",
+            "recorded",
+            rows=[
+                (
+                    one.name,
+                    one.title,
+                    ", ".join(one.datasets),
+                    f"{have} of {every}" if every else "computed",
+                )
+                for one, every, have in rows
+            ],
+            text=3,
+        )
+    )
+    screen.give(
+        {
+            "experiments": [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "datasets": list(one.datasets),
+                    "runs": every,
+                    "recorded": have,
+                }
+                for one, every, have in rows
+            ]
+        }
+    )

@@ -1,0 +1,118 @@
+"""What has to be done for experiments: each thing once, and what is done not again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from gelato.experiments.paper import Experiment, Row
+from gelato.experiments.records import Report
+from gelato.experiments.runs import RunSpec, Watch, find_result, perform
+from gelato.experiments.timing import SECONDS, missing_times, record_time
+from gelato.experiments.visual import missing_panels, record_panels
+
+_RECORDED = ("runs", "protocols")  # kinds whose rows are recorded runs
+Seeds = tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where records and checkpoints are.
+
+    Parameters
+    ----------
+    results, work : Path
+        Folders of records, and of checkpoints of unfinished runs.
+    time_seconds : float
+        What timing gives to the steps of one training.
+    """
+
+    results: Path
+    work: Path
+    time_seconds: float = SECONDS
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that is missing.
+
+    Parameters
+    ----------
+    title : str
+        For people.
+    run : callable
+        Does it, given a report and a watch, and returns what came out in a few words.
+    spec : RunSpec, optional
+        The recorded run that it is, if it is one.
+    """
+
+    title: str
+    run: Callable[[Report | None, Watch | None], str]
+    spec: RunSpec | None = None
+
+
+def run_specs(experiments: Sequence[Experiment], seeds: Seeds = None) -> list[RunSpec]:
+    """Return the recorded runs of experiments, each once."""
+    specs = (
+        spec
+        for part in experiments
+        if part.kind in _RECORDED
+        for row in part.rows
+        for spec in row.runs(seeds)
+    )
+    return list({spec.key: spec for spec in specs}.values())
+
+
+def missing_jobs(
+    experiments: Sequence[Experiment], place: Place, seeds: Seeds = None
+) -> list[Job]:
+    """Return what is missing: runs first, then what is made from them, then times."""
+    jobs = [
+        Job(run_title(spec), partial(_run, spec, place), spec)
+        for spec in run_specs(experiments, seeds)
+        if find_result(place.results, spec) is None
+    ]
+    for part in experiments:
+        for row in missing_panels(part, place.results) if part.kind == "visual" else ():
+            what = f"matrices of {row.name} on {row.dataset}"
+            jobs.append(Job(what, partial(_see, row, place)))
+    for part in experiments:
+        for row in missing_times(part, place.results) if part.kind == "time" else ():
+            what = f"time of {row.method} on {row.dataset}"
+            jobs.append(Job(what, partial(_time, row, place)))
+    return jobs
+
+
+def count_parts(experiments: Sequence[Experiment], seeds: Seeds = None) -> int:
+    """Return how many things experiments have to do in all, done ones included."""
+    rest = (len(part.rows) for part in experiments if part.kind not in _RECORDED)
+    return len(run_specs(experiments, seeds)) + sum(rest)
+
+
+def run_title(spec: RunSpec) -> str:
+    """Return a run in words."""
+    seed = "" if spec.seed is None else f", seed {spec.seed}"
+    label = f", {spec.label}" if spec.label else ""
+    return f"{spec.method} on {spec.dataset}{seed}{label}"
+
+
+def _run(
+    spec: RunSpec, place: Place, report: Report | None, watch: Watch | None
+) -> str:
+    record = perform(spec, place.results, place.work, report=report, watch=watch)
+    return f"AP {record['metrics']['ap']:.2%}"
+
+
+def _see(row: Row, place: Place, report: Report | None, watch: Watch | None) -> str:
+    record_panels(row, place.results, place.work, report=report, watch=watch)
+    return "recorded"
+
+
+def _time(row: Row, place: Place, report: Report | None, watch: Watch | None) -> str:
+    record = record_time(
+        row, place.results, place.work, seconds=place.time_seconds, report=report
+    )
+    seconds = record["methods"][row.method]["inference_seconds"]
+    return f"exact evaluation {seconds:.3g} s"
