@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,36 @@ class TestLooking:
         assert outcome.out.count("unknown") == 4
         assert not list(Path().iterdir())
 
+    def test_forecast_of_other_settings_is_not_that_of_recorded_ones(
+        self, gelato, toy, monkeypatch
+    ):
+        gelato("reproduce", "toy", "--datasets", "tiny", "--seeds", "1")
+        longer = replace(TOY.rows[0], parameters={"epochs": 9}, label="longer")
+        more = replace(TOY, rows=(*TOY.rows, longer))
+        monkeypatch.setattr(paper, "read_experiment", lambda name: more)
+        plan = gelato("reproduce", "--dry-run", "--json").json
+        times = {row["run"]: row["seconds"] for row in plan["missing"]}
+        assert times["gelato on tiny, seed 2"] > 0
+        assert times["gelato on tiny, seed 1, longer"] is None
+
+    def test_a_shared_training_counts_once(self, gelato, toy, monkeypatch):
+        stages = tuple(
+            Row(name, "tiny", {"epochs": 2}, (1,), {}) for name in ("mlp", "mlp+ac")
+        )
+        shared = replace(TOY, rows=stages)
+        monkeypatch.setattr(paper, "read_experiment", lambda name: shared)
+        plan = gelato("reproduce", "--dry-run", "--json").json
+        assert [row["seconds"] for row in plan["missing"]] == [None, 0.0]
+
+    def test_the_paper_s_marks_are_shown(self, gelato, toy, monkeypatch):
+        marked = replace(TOY.rows[1], published={"ap": 6.84}, mark="*")
+        monkeypatch.setattr(
+            paper, "read_experiment", lambda name: replace(TOY, rows=(marked,))
+        )
+        assert "6.84*" in gelato("reproduce", "--no-run").out
+        assert gelato("reproduce", "--write-docs", "page.md").code == 0
+        assert "6.84\\*" in Path("page.md").read_text()
+
     def test_forecast_from_equal_runs(self, gelato, toy):
         gelato("reproduce", "toy", "--datasets", "tiny", "--seeds", "1")
         plan = gelato("reproduce", "--dry-run", "--json").json
@@ -149,16 +180,20 @@ class TestLooking:
         assert Path("page.md").read_bytes() == first
         text = first.decode()
         assert "## A toy" in text
-        assert "| gelato | tiny | within |" in text
-        assert "**below**" in text
-        assert "1-2 |" in text
+        assert "| AP, % | tiny | other |" in text
+        assert "(2 runs)<br>paper 5.00 ± 100.00 |" in text
+        assert "**below**<br>paper 99.99 ± 0.00" in text
+        assert "| gelato | tiny | 1-2 |" in text
+        assert "Differences:" in text
+        assert "Not discussed yet." in text
         assert "Missing" not in text
 
     def test_page_names_what_is_missing(self, gelato, toy):
         assert gelato("reproduce", "--write-docs", "page.md").code == 0
         text = Path("page.md").read_text()
         assert "`gelato reproduce toy --datasets tiny --seeds 1,2`" in text
-        assert "| gelato | tiny | missing |" in text
+        assert "| gelato | -<br>paper 5.00 ± 100.00 |" in text
+        assert "Differences" not in text
 
 
 class TestBadInput:

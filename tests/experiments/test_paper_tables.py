@@ -176,8 +176,11 @@ def test_claims_follow_from_the_published_tables(tmp_path):
     assert f"{mean_gain(paper, ['Neo-GNN']):.1f}" == "145.2"
     assert f"{mean_gain(paper, ['AC']):.1f}" == "52.6"
     told = {claim.name: claim for claim in claims(tmp_path)}
-    assert len(told) == 6
+    assert len(told) == 7
+    ratio = told.pop("Neo-GNN's parameters against Gelato's, photo")
+    assert ratio.ours == ratio.published == 455_200 / 208_130
     assert all(claim.ours is None for claim in told.values())
+    assert all(claim.command.startswith("gelato reproduce") for claim in told.values())
     speed = told["inference speed-up over Neo-GNN, photo"]
     assert round(speed.published, -3) == 6000
 

@@ -8,7 +8,9 @@ import pytest
 
 from gelato.errors import UnknownNameError
 from gelato.experiments.document import seed_text, spread
+from gelato.experiments.figures import FIGURES
 from gelato.experiments.paper import Row, experiment_names, read_experiment
+from gelato.experiments.sections import KINDS
 from gelato.experiments.tables import Cell
 from gelato.models.presets import PRESETS
 
@@ -102,7 +104,9 @@ def test_every_spec_is_readable():
     for name in experiment_names():
         experiment = read_experiment(name)
         assert experiment.title
-        assert experiment.rows
+        assert experiment.rows or experiment.kind in KINDS
+        assert experiment.kind == "runs" or experiment.kind in KINDS
+        assert set(experiment.figures) <= set(FIGURES)
         keys = [spec.key for row in experiment.rows for spec in row.runs()]
         assert len(set(keys)) == len(keys)
 

@@ -1,0 +1,52 @@
+"""Discussions are tied to cells: one that is no longer true is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gelato.experiments.discussion import differences, stale_remarks
+from gelato.experiments.paper import (
+    Experiment,
+    Remark,
+    experiment_names,
+    read_experiment,
+)
+from gelato.experiments.tables import Cell, cells
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+REMARK = Remark(("MLP",), ("cora",), "below", "It is so.")
+EXPERIMENT = Experiment("x", "X", (), (), remarks=(REMARK,))
+
+
+def cell(value, method="MLP"):
+    values = () if value is None else (value,)
+    return Cell(method, "cora", "ap", values, (1,) * len(values), 5.0, 0.1)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_no_recorded_result_contradicts_what_is_said_of_it(name):
+    if not RESULTS.is_dir():
+        pytest.skip("the repository's results are not at hand")
+    experiment = read_experiment(name)
+    if experiment.kind == "runs":
+        assert stale_remarks(experiment, cells(experiment, RESULTS)) == []
+
+
+def test_a_remark_that_became_wrong_is_stale():
+    assert stale_remarks(EXPERIMENT, [cell(3.0)]) == []
+    assert stale_remarks(EXPERIMENT, [cell(None)]) == []
+    (told,) = stale_remarks(EXPERIMENT, [cell(5.0)])
+    assert "within" in told
+    assert len(stale_remarks(EXPERIMENT, [cell(3.0, "AC")])) == 1
+
+
+def test_every_difference_is_told_with_what_is_known_of_it():
+    found = [cell(3.0), cell(9.0, "AC"), cell(5.0, "CN"), cell(None, "AA")]
+    told = {one.method: text for one, text in differences(EXPERIMENT, found)}
+    assert told == {"MLP": "It is so.", "AC": "not discussed yet"}
+    other = replace(EXPERIMENT, remarks=(replace(REMARK, metric="auc"),))
+    told = {one.method: text for one, text in differences(other, found)}
+    assert told["MLP"] == "not discussed yet"

@@ -1,0 +1,104 @@
+"""Times: measured method by method, carried over, comparable or refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tiny_runs import toy_results, use_tiny_graph
+
+from gelato.errors import StoredFileError
+from gelato.experiments import timing
+from gelato.experiments.claims import claims
+from gelato.experiments.paper import Row, read_experiment
+from gelato.experiments.sections import section_tables
+from gelato.experiments.timing import (
+    find_times,
+    missing_times,
+    record_time,
+    time_path,
+    training_seconds,
+    training_settings,
+)
+from gelato.models.presets import preset
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    use_tiny_graph(monkeypatch)
+
+
+def test_carried_over():
+    found = {
+        "epochs": 10,
+        "steps": 4,
+        "step_seconds": 0.5,
+        "validate_every": 3,
+        "validation_seconds": 2.0,
+    }
+    assert training_seconds(found, 100.0) == 10 * 4 * 0.5 + 4 * 2.0
+    assert training_seconds(found, 100.0, epochs=3) == 3 * 4 * 0.5 + 2.0
+    unreached = found | {"validation_seconds": None}
+    assert training_seconds(unreached, 7.0) == 10 * 4 * 0.5 + 4 * 7.0
+
+
+def test_settings_of_both_trainings():
+    row = Row("gae", "photo", preset("photo", "gae"), (None,), {})
+    found = training_settings(row)
+    assert found["biased"]["training"] == "biased"
+    assert found["unbiased"]["training"] == "unbiased"
+    assert found["unbiased"]["batches"] == 10
+    gelato = training_settings(Row("gelato", "photo", preset("photo"), (None,), {}))
+    assert "batches" not in gelato["unbiased"]
+
+
+def test_times_are_recorded_one_by_one_and_not_again(tmp_path, monkeypatch):
+    few = ("ac", "gelato", "neo-gnn")
+    experiment, place = toy_results(
+        "time", tmp_path, keep=lambda row: row.method in few
+    )
+    left = [row.method for row in missing_times(experiment, place.results)]
+    assert not set(few) & set(left)
+    assert "lgcn" in left
+    record = find_times(place.results, "citeseer")
+    assert record["methods"]["ac"]["training"] == {}
+    for kind in ("biased", "unbiased"):
+        assert record["methods"]["gelato"]["training"][kind]["step_seconds"] > 0
+    (table,) = section_tables(experiment, place.results)
+    assert [row[0] for row in table.rows] == ["ac", "neo-gnn", "gelato"]
+    assert "up to 2 epochs" in " ".join(table.rows[-1])
+    assert "times of gae" in next(iter(table.missing))
+    monkeypatch.setattr(timing, "measure", lambda *_: pytest.fail("timed again"))
+    toy_results("time", tmp_path, keep=lambda row: row.method in few)
+
+
+def test_speed_ups_follow_from_times(tmp_path):
+    row = Row("ac", "photo", {}, (None,), {})
+    record_time(row, tmp_path, tmp_path / "work", seconds=0.01)
+    path = time_path(tmp_path, "photo")
+    record = json.loads(path.read_text())
+    part = {
+        "epochs": 1,
+        "steps": 1,
+        "validate_every": 1,
+        "validation_seconds": 0.0,
+    }
+    for name, seconds in (("gelato", 2.0), ("neo-gnn", 30.0)):
+        kinds = dict.fromkeys(timing.KINDS, part | {"step_seconds": seconds})
+        record["methods"][name] = {"training": kinds, "inference_seconds": seconds / 2}
+    timing.write_record(path, record)
+    told = {claim.name: claim.ours for claim in claims(tmp_path)}
+    assert told["training speed-up over Neo-GNN, photo"] == 15.0
+    assert told["inference speed-up over Neo-GNN, photo"] == 15.0
+
+
+def test_times_of_another_machine_are_refused(tmp_path):
+    row = read_experiment("time").rows[0]
+    assert row.method == "ac"
+    record_time(row, tmp_path, tmp_path / "work", seconds=0.01)
+    path = time_path(tmp_path, row.dataset)
+    record = json.loads(path.read_text())
+    record["threads"] += 1
+    timing.write_record(path, record)
+    with pytest.raises(StoredFileError, match=f"{path.name}.*another machine"):
+        record_time(row, tmp_path, tmp_path / "work", seconds=0.01)

@@ -1,0 +1,67 @@
+"""Toy experiments: every row once, small, labelled, and apart from the paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from gelato.experiments.jobs import run_specs
+from gelato.experiments.paper import experiment_names, read_experiment
+from gelato.experiments.parameter_counts import count_parameters
+from gelato.experiments.selection import selections
+from gelato.experiments.toy import toy_experiment
+from gelato.models.registry import make
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_toy_size(name):
+    experiment = read_experiment(name)
+    toy = toy_experiment(experiment)
+    assert toy.kind == experiment.kind
+    assert toy.figures == experiment.figures
+    for row in toy.rows:
+        assert row.dataset == "citeseer"
+        assert row.label == "toy"
+        assert len(row.seeds) <= 1
+        assert row.published == {}
+        if row.seeds:
+            model = make(row.method, **row.parameters)
+            assert getattr(model, "epochs", 1) <= 5
+    names = [row.name for row in toy.rows]
+    assert len(set(names)) == len(names)
+    if experiment.name != "sensitivity":
+        assert set(names) == {row.name for row in experiment.rows}
+
+
+def test_toy_runs_are_no_runs_of_the_paper():
+    paper = [read_experiment(name) for name in experiment_names()]
+    real = {spec.name for spec in run_specs(paper)}
+    toys = {spec.name for spec in run_specs([toy_experiment(one) for one in paper])}
+    assert len(toys) > 25
+    assert not real & toys
+
+
+def test_every_method_that_can_run_has_a_toy_run():
+    for name in ("ap", "ap-unbiased", "ablation"):
+        experiment = read_experiment(name)
+        runs = {row.name for row in experiment.rows if row.seeds}
+        assert {r.name for r in toy_experiment(experiment).rows if r.seeds} == runs
+
+
+def test_settings_that_make_a_row_stay():
+    rows = {row.name: row for row in toy_experiment(read_experiment("losses")).rows}
+    assert rows["cross entropy, biased"].parameters["loss"] == "cross-entropy"
+    assert rows["cross entropy, biased"].parameters["training"] == "biased"
+    assert "training" not in rows["N-pair, unbiased"].parameters
+
+
+def test_parameter_counts_of_the_paper():
+    assert count_parameters("gelato", "photo") == 208_130
+    assert count_parameters("neo-gnn", "photo") == 455_200
+
+
+def test_selection_names_what_it_lacks(tmp_path):
+    found = {one.cells[0]: one for one in selections(tmp_path)}
+    assert list(found) == ["cora", "citeseer", "pubmed", "photo", "computers"]
+    assert found["cora"].command == "gelato reproduce sensitivity --datasets cora"
+    assert "20 combinations" in found["cora"].lacking
+    assert found["pubmed"].command.startswith("gelato tune")
