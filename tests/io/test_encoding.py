@@ -90,6 +90,17 @@ def test_constant_columns_are_kept_and_told():
     assert "constant" not in read_column(repeat(1, 2))[0].reason
 
 
+def test_many_columns_treated_alike_share_a_note():
+    numbers = {f"x{k}": repeat(k, k + 1) for k in range(7)}
+    frame = pl.DataFrame({"id": NODES, **numbers, "y": repeat("red", "blue")})
+    graph, report = read_graph_with_report(EDGES, frame)
+    told = [note for note in graph.notes if "column" in note]
+    assert len(told) == 2
+    assert told[0].startswith("7 columns, 'x0' to 'x6', read as numeric, 1 attribute")
+    assert told[1].startswith("column 'y' read as category, 2 attributes")
+    assert len(report.column_choices) == 8  # the data still say each of them
+
+
 def test_the_user_decides():
     assert read_column(repeat(1, 2), "category")[1].attribute_names == ("c=1", "c=2")
     assert read_column(repeat(1, 2), "drop")[1].attributes is None

@@ -121,6 +121,8 @@ def test_header_is_detected_and_told(write):
     assert report.edges_header is False
     assert graph.num_nodes == 3
     assert any("read as data" in note for note in graph.notes)
+    bipartite = read_graph(write("e.csv", "user,item\nanna,book\n"))
+    assert bipartite.node_ids.tolist() == ["anna", "book"]
     assert read_graph(write("e.csv", "anna,bert\nbert,carl\n"), header=True).num_edges
     assert (
         read_graph(write("e.csv", "source,target\nx,y\n"), header=False).num_edges == 2

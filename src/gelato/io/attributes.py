@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from gelato.io.wording import counted
 
 # Below this share of filled cells a CSR matrix is smaller and faster than an array.
 _DENSE_FROM = 0.25
+# From here on, columns that are treated alike share a note.
+_MANY_COLUMNS = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,6 @@ def encode_table(
             continue
         encoded, choice = encode_column(table, name, encode.get(name))
         choices.append(choice)
-        notes.append(_told(choice))
         if encoded is not None:
             blocks.append(encoded.matrix)
             names.extend(encoded.names)
@@ -69,16 +70,27 @@ def encode_table(
         stacked = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.float32))
         attributes = compact(_placed(stacked, rows, nodes, num_nodes))
     found = None if labels is None else _labels(table, labels, rows, nodes, num_nodes)
-    return NodeData(
-        attributes, tuple(names) or None, found, tuple(choices), tuple(notes)
-    )
+    told = (*_told(choices), *notes)
+    return NodeData(attributes, tuple(names) or None, found, tuple(choices), told)
 
 
-def _told(choice: ColumnChoice) -> str:
-    if choice.kind == "drop":
-        return f"column {choice.name!r} not used: {choice.reason}"
-    width = counted(choice.width, "attribute")
-    return f"column {choice.name!r} read as {choice.kind}, {width}: {choice.reason}"
+def _told(choices: Sequence[ColumnChoice]) -> list[str]:
+    """Say what became of the columns; many that were treated alike share a note."""
+    alike: dict[tuple[str, int, str], list[str]] = {}
+    for choice in choices:
+        treated = (choice.kind, choice.width, choice.reason)
+        alike.setdefault(treated, []).append(choice.name)
+    notes = []
+    for (kind, width, reason), names in alike.items():
+        fate = f"read as {kind}, {counted(width, 'attribute')}"
+        fate = "not used" if kind == "drop" else fate
+        if len(names) < _MANY_COLUMNS:
+            notes += [f"column {name!r} {fate}: {reason}" for name in names]
+            continue
+        each = "" if kind == "drop" else " each"
+        ends = f"{names[0]!r} to {names[-1]!r}"
+        notes.append(f"{len(names):,} columns, {ends}, {fate}{each}: {reason}")
+    return notes
 
 
 def _placed(

@@ -23,6 +23,8 @@ _EDGE_NAMES = frozenset(
         *("tail", "source_id", "target_id", "from_id", "to_id", "node1", "node2"),
         *("node_1", "node_2", "id1", "id2", "id_1", "id_2", "fromnodeid", "tonodeid"),
         *("from_node", "to_node", "weight", "time", "timestamp", "date", "score"),
+        *("user", "item", "user_id", "item_id", "userid", "itemid", "customer"),
+        *("product", "friend", "friend_id", "person1", "person2", "author", "paper"),
     }
 )
 _ID_NAMES = frozenset(
