@@ -176,3 +176,42 @@ def test_a_failed_run_leaves_no_record(places, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         perform(PLAIN, *places)
     assert not [path for path in Path(places[0]).rglob("*") if path.is_file()]
+
+
+def test_a_killed_run_leaves_no_record_and_ends_as_if_nothing_had_been(
+    places, tmp_path, monkeypatch
+):
+    import tiny_runs
+
+    monkeypatch.setattr(runs, "load_dataset", tiny_runs.tiny_graph)
+    spec = RunSpec("gelato", "tiny", 1, {"epochs": 3})
+    results, work = places
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "sys.path.insert(0, sys.argv[3])\n"
+        "import tiny_runs\n"
+        "from gelato.experiments import runs\n"
+        "runs.load_dataset = tiny_runs.tiny_graph\n"
+        "def report(text):\n"
+        "    if text.startswith('epoch 2'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "spec = runs.RunSpec('gelato', 'tiny', 1, {'epochs': 3})\n"
+        "runs.perform(spec, Path(sys.argv[1]), Path(sys.argv[2]), report=report)\n"
+    )
+    here = Path(__file__).parent
+    killed = subprocess.run(
+        [sys.executable, "-c", code, results, work, here],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -9
+    assert not list(results.rglob("*.json"))
+    assert (work / spec.name / "lock").exists()  # a lock that nobody holds
+    record = perform(spec, *places)
+    fresh = perform(spec, tmp_path / "other", tmp_path / "elsewhere")
+    assert record["metrics"]["ap"] == fresh["metrics"]["ap"]
+    assert [e["loss"] for e in record["training"]["history"]] == [
+        e["loss"] for e in fresh["training"]["history"]
+    ]

@@ -83,9 +83,7 @@ def test_models_join_one_by_one_and_are_drawn(tmp_path):
 
 
 def test_predicted_edges_are_the_best_of_all_candidates(tmp_path):
-    _, place = toy_results(
-        "visual", tmp_path, keep=lambda row: row.name == "AC"
-    )
+    _, place = toy_results("visual", tmp_path, keep=lambda row: row.name == "AC")
     record = find_visual(place.results, "citeseer")
     split = split_edges(tiny_graph())
     model = make("ac").fit(split)

@@ -55,7 +55,7 @@ def _selection(
 ) -> Selection:
     paper = _text(dict(zip(_NAMES, values, strict=True)))
     if not rows:
-        command = f"gelato tune gelato --dataset {dataset}"
+        command = f"gelato tune --dataset {dataset} --search line"
         lacking = f"search on {dataset}"
         return Selection((dataset, paper, "missing", "-", "-"), lacking, command)
     found = [(row, row_records(row, results)) for row in rows]
