@@ -2,14 +2,17 @@
 
 from gelato.engines.base import Engine, current_engine, map_shared, use_engine
 from gelato.engines.blas import single_blas_thread
+from gelato.engines.choice import ENGINES, make_engine
 from gelato.engines.local import ThreadEngine, map_ordered
 from gelato.kernels.chunks import default_threads
 
 __all__ = [
+    "ENGINES",
     "Engine",
     "ThreadEngine",
     "current_engine",
     "default_threads",
+    "make_engine",
     "map_ordered",
     "map_shared",
     "single_blas_thread",

@@ -68,20 +68,29 @@ def current_engine() -> Engine | None:
 
 
 @contextmanager
-def use_engine(engine: Engine | None) -> Iterator[Engine | None]:
-    """Let everything inside run on an engine; ``None`` changes nothing.
+def use_engine(engine: Engine | str | None) -> Iterator[Engine | None]:
+    """Let everything inside run on an engine.
 
-    The engine is not closed: whoever made it does that, ``with`` does it too.
+    Parameters
+    ----------
+    engine : Engine, str or None
+        An engine stays open: whoever made it closes it. A name makes one that is
+        closed at the end. ``None`` changes nothing.
 
     Examples
     --------
-    >>> from gelato.engines import ThreadEngine
-    >>> with ThreadEngine(2) as engine, use_engine(engine):
+    >>> with use_engine("local"):
     ...     list(map_shared(pow, 2, [3, 4]))
     [8, 16]
     """
     if engine is None:
         yield _in_use.get()
+        return
+    if isinstance(engine, str):
+        from gelato.engines.choice import make_engine
+
+        with make_engine(engine) as made, use_engine(made):
+            yield made
         return
     token = _in_use.set(engine)
     try:

@@ -16,8 +16,8 @@ from typing import Any
 from gelato.engines.blas import single_blas_thread
 from gelato.errors import EngineError
 
-# Ranking needs two at a time (scores of the positives, counts), a training one more.
-_KEPT = 3
+# What the steps of a training share stays, while what one step shares comes and goes.
+_KEPT = 2
 
 _kept: OrderedDict[Hashable, Any] = OrderedDict()
 
