@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gelato.experiments import jobs, runs, sections, timing, visual
+from gelato.experiments import jobs, runs, timing, visual
 from gelato.experiments.paper import read_experiment
 from gelato.experiments.toy import toy_experiment
 from gelato.graph import Graph
@@ -23,7 +23,7 @@ def tiny_graph(*_, **__) -> Graph:
 
 def use_tiny_graph(monkeypatch) -> None:
     """Let every dataset be the tiny graph, whose split is nobody's."""
-    for module in (runs, timing, visual, sections):
+    for module in (runs, timing, visual):
         monkeypatch.setattr(module, "load_dataset", tiny_graph)
     monkeypatch.setattr(runs, "SPLITS", {})
 

@@ -193,11 +193,20 @@ def mean_gain(
 
 
 def graph_statistics(graph: Graph) -> list[Any]:
-    """Return a graph's statistics as the paper prints them.
+    """Return a graph's statistics as the paper prints them; see :func:`statistics_of`."""
+    return statistics_of(graph.num_nodes, graph.num_edges, graph.num_attributes)
+
+
+def statistics_of(nodes: int, edges: int, attributes: int) -> list[Any]:
+    """Return statistics as the paper prints them.
 
     Nodes, edges, attributes, average degree, and density in percent.
+
+    Examples
+    --------
+    >>> statistics_of(3, 2, 7)
+    [3, 2, 7, '1.33', '66.67']
     """
-    n, m = graph.num_nodes, graph.num_edges
-    density = 100 * m / max(1, graph.num_pairs)
-    degree = f"{2 * m / max(1, n):.2f}"
-    return [n, m, graph.num_attributes, degree, f"{density:.2f}"]
+    pairs = nodes * (nodes - 1) // 2
+    degree = f"{2 * edges / max(1, nodes):.2f}"
+    return [nodes, edges, attributes, degree, f"{100 * edges / max(1, pairs):.2f}"]

@@ -139,7 +139,7 @@ def _training_time(
     row: Row, parameters: dict[str, Any], split: EdgeSplit, seconds: float
 ) -> dict[str, Any] | None:
     model = make(row.method, **parameters)
-    times = time_steps(model, split, seconds=seconds)
+    times = time_steps(model, split, seconds=seconds, least=2)
     if times is None:
         return None
     return {
