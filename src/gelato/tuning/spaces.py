@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gelato.errors import UsageError
@@ -95,10 +95,7 @@ _NETWORK_LR = Dimension((0.01, 0.001, 0.005, 0.02), 5e-4, 5e-2, log=True)
 
 def _free(dimension: Dimension) -> Dimension:
     """Return a dimension for free search only: the paper keeps this one fixed."""
-    given = dimension
-    return Dimension(
-        given.values, given.low, given.high, given.log, given.step, ("free",)
-    )
+    return replace(dimension, searches=("free",))
 
 
 # In the order of a line search. Networks: around what their authors give (their
@@ -238,10 +235,9 @@ def _refuse_nothing(name: str, known: Sequence[str]) -> None:
 
 
 def _dimension(name: str, given: Any) -> Dimension:
-    made = given if isinstance(given, Dimension) else None
-    if made is None and isinstance(given, Sequence) and not isinstance(given, str):
-        made = Dimension(tuple(dict.fromkeys(given)))
-    if made is None or not made.values:
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    made = Dimension(tuple(given)) if listed else given
+    if not isinstance(made, Dimension) or not made.values:
         raise UsageError(
             f"The values to try for {name!r} are {given!r}.",
             hint=f"Give several, for example {name} = (1, 2, 3).",
@@ -253,7 +249,9 @@ def _dimension(name: str, given: Any) -> Dimension:
                 f"{value!r} cannot be tried for {name!r}: it is no plain value.",
                 hint="Values are numbers, words, true, false or none.",
             )
-    return made
+    # 1, 1.0 and True are equal to a dictionary, and still three values to try.
+    distinct = {repr(value): value for value in made.values}
+    return replace(made, values=tuple(distinct.values()))
 
 
 def parameter_default(name: str, parameter: str) -> Any:

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -157,14 +158,13 @@ def open_study(
         pruner = optuna.pruners.MedianPruner(
             n_startup_trials=_UNPRUNED_TRIALS, n_warmup_steps=warmup
         )
-    options: dict[str, Any] = {"pruner": pruner, "direction": "maximize"}
     with _quiet_optuna():
         if path is None:
-            made = optuna.create_study(**options)
+            made = optuna.create_study(direction="maximize", pruner=pruner)
             yield Study(made, space, search, seed)
             return
         with hold_study_file(path) as place:
-            made = _stored_study(os.fspath(place), options)
+            made = _stored_study(place, pruner)
             _check_identity(made, identity, path)
             yield Study(made, space, search, seed)
 
@@ -178,16 +178,17 @@ def require_optuna() -> Any:
     return optuna
 
 
-def _stored_study(path: str, options: dict[str, Any]) -> optuna.Study:
+def _stored_study(path: Path, pruner: Any) -> optuna.Study:
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
     try:
-        backend = JournalFileBackend(path, lock_obj=_HeldAlready())
+        backend = JournalFileBackend(str(path), lock_obj=_HeldAlready())
         storage = optuna.storages.JournalStorage(backend)
-        return optuna.create_study(
-            storage=storage, study_name=_NAME, load_if_exists=True, **options
-        )
+        options = {"storage": storage, "study_name": _NAME, "pruner": pruner}
+        if not path.stat().st_size:
+            return optuna.create_study(direction="maximize", **options)
+        return optuna.load_study(**options)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StoredFileError(
             f"The study {path} cannot be read: {' '.join(str(error).split())}",
