@@ -14,8 +14,9 @@ from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make, model_class, parameter_names
 from gelato.ranking import Evaluation, evaluate
+from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.resampling import locate_positives, resampled_precision
-from gelato.ranking.scorers import as_scorer, score_pairs
+from gelato.ranking.scorers import as_scorer
 from gelato.splits import EdgeSplit, split_edges
 
 Report = Callable[[str, int, int], None]

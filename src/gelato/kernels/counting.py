@@ -15,26 +15,29 @@ import numpy as np
 
 # The bit pattern of a magnitude, cut to its leading bits, indexes a table that
 # narrows the search to a few thresholds: neighbouring floats have neighbouring
-# patterns. A plain binary search would mispredict at every step.
-_TABLE_SIZE = 1 << 14
+# patterns. A plain binary search would mispredict at every step, and so would one
+# that asks for the sign first.
+_MOST_CELLS = 1 << 16
+_CELLS_PER_THRESHOLD = 32
+_LEAST_CELLS = 1 << 8
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @numba.njit(cache=True, nogil=True)
-def _magnitude_table(magnitudes: Any) -> Any:
-    """Build the table of ascending positive magnitudes.
+def _magnitude_cells(magnitudes: Any, most: int) -> Any:
+    """Cut ascending positive magnitudes into cells of equal leading bits.
 
     Returns ``(base, shift, starts)``: a bit pattern ``b`` from ``base`` on belongs to
     cell ``(b - base) >> shift``, and ``starts[cell]`` magnitudes lie in cells before.
     """
     bits = magnitudes.view(np.int64)
     if bits.size == 0:
-        return _MAGNITUDE, np.int64(0), np.zeros(1, dtype=np.int32)
+        return np.int64(0), np.int64(62), np.zeros(2, dtype=np.int64)
     base, shift = bits[0], np.int64(0)
-    while (bits[-1] - base) >> shift >= _TABLE_SIZE:
+    while (bits[-1] - base) >> shift >= most:
         shift += 1
     cells = ((bits[-1] - base) >> shift) + 1
-    starts = np.empty(cells + 1, dtype=np.int32)
+    starts = np.empty(cells + 1, dtype=np.int64)
     at = 0
     for cell in range(cells + 1):
         while at < bits.size and (bits[at] - base) >> shift < cell:
@@ -45,52 +48,61 @@ def _magnitude_table(magnitudes: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def threshold_table(thresholds: Any) -> Any:
-    """Return the tables of :func:`bin_of`, for positive and for negative scores."""
+    """Return what :func:`bin_of` looks scores up in, from ascending thresholds.
+
+    Returns
+    -------
+    heads : (2, 4) int64
+        For positive and for negative scores: smallest bit pattern, shift, first cell,
+        and last cell counted from there.
+    spans : (cells, 2) int32
+        Between which positions the thresholds of a cell lie.
+    padded : (t + 1,) float64
+        The thresholds, and a last one that equals nothing.
+    """
+    most = max(_LEAST_CELLS, min(_MOST_CELLS, _CELLS_PER_THRESHOLD * thresholds.size))
     negative = np.searchsorted(thresholds, 0.0, side="left")
     first = np.searchsorted(thresholds, 0.0, side="right")
-    above = _magnitude_table(thresholds[first:].copy())
-    below = _magnitude_table(-thresholds[:negative][::-1])
-    return (first, *above, negative, *below)
+    base, shift, starts = _magnitude_cells(thresholds[first:].copy(), most)
+    low_base, low_shift, low_starts = _magnitude_cells(
+        -thresholds[:negative][::-1], most
+    )
+    above, below = starts.size - 1, low_starts.size - 1
+    spans = np.empty((above + below, 2), dtype=np.int32)
+    for cell in range(above):
+        spans[cell, 0] = first + starts[cell]
+        spans[cell, 1] = first + starts[cell + 1]
+    spans[0, 0] = negative  # a threshold of 0 is found from the smallest cell
+    for cell in range(below):
+        spans[above + cell, 0] = negative - low_starts[cell + 1]
+        spans[above + cell, 1] = negative - low_starts[cell]
+    heads = np.empty((2, 4), dtype=np.int64)
+    heads[0, 0], heads[0, 1], heads[0, 2], heads[0, 3] = base, shift, 0, above - 1
+    heads[1, 0], heads[1, 1] = low_base, low_shift
+    heads[1, 2], heads[1, 3] = above, below - 1
+    padded = np.empty(thresholds.size + 1)
+    padded[:-1] = thresholds
+    padded[-1] = np.nan
+    return heads, spans, padded
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def search(score: float, thresholds: Any, low: int, high: int) -> int:
-    """Return the bin of a score that belongs between two positions."""
-    while low < high:
-        middle = (low + high) // 2
-        if thresholds[middle] < score:
-            low = middle + 1
-        else:
-            high = middle
-    tied = low < thresholds.size and thresholds[low] == score
-    return 2 * low + (1 if tied else 0)
+def bin_of(score: float, bits: int, table: Any) -> int:
+    """Return the bin of a score, given with its bit pattern.
 
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def bin_of(score: float, bits: int, thresholds: Any, table: Any) -> int:
-    """Return the bin of a score, given with its bit pattern."""
-    first, base, shift, starts, negative, low_base, low_shift, low_starts = table
-    if score > 0.0:
-        if bits < base:
-            return 2 * first
-        cell = (bits - base) >> shift
-        if cell >= starts.size - 1:
-            return 2 * thresholds.size
-        return search(score, thresholds, first + starts[cell], first + starts[cell + 1])
-    if score < 0.0:
-        magnitude = bits & _MAGNITUDE
-        if magnitude < low_base:
-            return 2 * negative
-        cell = (magnitude - low_base) >> low_shift
-        if cell >= low_starts.size - 1:
-            return 0
-        return search(
-            score,
-            thresholds,
-            negative - low_starts[cell + 1],
-            negative - low_starts[cell],
-        )
-    return search(score, thresholds, negative, first)
+    Only the number of halvings can be mispredicted; there are few.
+    """
+    heads, spans, thresholds = table
+    sign = np.int64(score < 0.0)
+    cell = ((bits & _MAGNITUDE) - heads[sign, 0]) >> heads[sign, 1]
+    cell = max(np.int64(0), min(cell, heads[sign, 3])) + heads[sign, 2]
+    low = np.int64(spans[cell, 0])
+    length = np.int64(spans[cell, 1]) - low
+    while length > 0:
+        half = (length + 1) >> 1
+        low += half * np.int64(thresholds[low + half - 1] < score)
+        length -= half
+    return 2 * low + np.int64(thresholds[low] == score)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -120,7 +132,6 @@ def count_near(
     scale: float,
     far_left: Any,
     far_right: Any,
-    thresholds: Any,
     table: Any,
     bins: Any,
 ) -> int:
@@ -146,10 +157,10 @@ def count_near(
             if not unrestricted and not allowed(u, v, left, right, ordered):
                 continue
             score = scores[slot]
-            at = bin_of(score, bits[slot], thresholds, table)
+            at = bin_of(score, bits[slot], table)
             bins[at] += 1
             far[0] = scale * (far_left[u] * far_right[v])
-            at = bin_of(far[0], far_bits[0], thresholds, table)
+            at = bin_of(far[0], far_bits[0], table)
             bins[at] -= 1
             count += 1
     return count
@@ -164,7 +175,6 @@ def count_dense(
     left: Any,
     right: Any,
     ordered: bool,
-    thresholds: Any,
     table: Any,
     bins: Any,
 ) -> None:
@@ -179,18 +189,16 @@ def count_dense(
             if v == u or marks[v] == i + 1 or not allowed(u, v, left, right, ordered):
                 continue
             score = scores[i, v]
-            at = bin_of(score, bits[i, v], thresholds, table)
+            at = bin_of(score, bits[i, v], table)
             bins[at] += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def count_scores(
-    scores: Any, thresholds: Any, table: Any, bins: Any, amount: int
-) -> None:
+def count_scores(scores: Any, table: Any, bins: Any, amount: int) -> None:
     """Add ``amount`` to the bin of every score."""
     bits = scores.view(np.int64)
     for i in range(scores.size):
-        at = bin_of(scores[i], bits[i], thresholds, table)
+        at = bin_of(scores[i], bits[i], table)
         bins[at] += amount
 
 
@@ -209,21 +217,19 @@ def count_products(
 
     ``lefts`` and ``rights`` are distinct non-negative values, ordered so that the
     product falls along both (ascending where ``scale`` is negative, descending
-    otherwise); ``right_totals[c]`` is how often the first c rights occur. Two
-    staircases per threshold: rounding is monotone, so they are exact.
+    otherwise); ``right_totals[c]`` is how often the first c rights occur. One
+    staircase per threshold: rounding is monotone, so it is exact.
     """
     for i in range(thresholds.size):
-        strict, loose = rights.size, rights.size
+        bound, end = thresholds[i], rights.size
         for j in range(lefts.size):
-            while strict > 0 and not (
-                scale * (lefts[j] * rights[strict - 1]) > thresholds[i]
-            ):
-                strict -= 1
-            while loose > 0 and not (
-                scale * (lefts[j] * rights[loose - 1]) >= thresholds[i]
-            ):
-                loose -= 1
-            if loose == 0:
+            left = lefts[j]
+            while end > 0 and scale * (left * rights[end - 1]) < bound:
+                end -= 1
+            if end == 0:
                 break
+            strict = end
+            while strict > 0 and scale * (left * rights[strict - 1]) == bound:
+                strict -= 1
             above[i] += left_counts[j] * right_totals[strict]
-            at_least[i] += left_counts[j] * right_totals[loose]
+            at_least[i] += left_counts[j] * right_totals[end]

@@ -63,12 +63,68 @@ def _push(
 
 
 @numba.njit(cache=True, nogil=True)
+def work_arrays(num_nodes: int) -> Any:
+    """Return the arrays that walking a row needs: two of values, two of nodes.
+
+    The values are all 0 between rows; who reads them sets them back to 0.
+    """
+    return (
+        np.zeros(num_nodes),
+        np.zeros(num_nodes),
+        np.empty(num_nodes + 1, dtype=np.int32),
+        np.empty(num_nodes + 1, dtype=np.int32),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def walk_from(u: int, walks: Any, done: int, steps: int, above: int, work: Any) -> Any:
+    """Walk on from a node, or go on with a walk that has come ``done`` steps.
+
+    Parameters
+    ----------
+    u : int
+        Where walks start.
+    walks : (indptr, indices, data, factor)
+        CSR of A with sorted indices and positive values, and the diagonal of F.
+    done, steps : int
+        Steps that ``work`` holds already, if any, and how many it is to hold.
+    above : int
+        The last step only reaches nodes above this one; -1 for all.
+    work : (values, values, nodes, nodes, count)
+        What :func:`work_arrays` made, or this function returned.
+
+    Returns
+    -------
+    values, spare, touched, spare_touched, count
+        ``values`` of the first ``count`` nodes in ``touched`` are filled.
+    """
+    indptr, indices, data, factor = walks
+    current, following, touched, touched_next, count = work
+    if done == 0:
+        current[u] = 1.0
+        touched[0] = u
+        count = 1
+    for step in range(done, steps):
+        bound = above if step == steps - 1 else -1
+        count_next = 0
+        for j in range(count):
+            k = touched[j]
+            value = current[k] if step == 0 else current[k] * factor[k]
+            current[k] = 0.0
+            count_next = _push(
+                indptr, indices, data, k, value, bound,
+                following, touched_next, count_next,
+            )  # fmt: skip
+        current, following = following, current
+        touched, touched_next = touched_next, touched
+        count = count_next
+    return current, following, touched, touched_next, count
+
+
+@numba.njit(cache=True, nogil=True)
 def near_rows(
     rows: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    factor: Any,
+    walks: Any,
     steps: int,
     upper: bool,
     out_indptr: Any,
@@ -81,10 +137,8 @@ def near_rows(
     ----------
     rows : (b,) int64
         Rows to score.
-    indptr, indices, data
-        CSR of A with sorted indices and positive values.
-    factor : (n,) float64
-        Diagonal of F.
+    walks : (indptr, indices, data, factor)
+        As for :func:`walk_from`.
     steps : int
         Number of edges of a walk, at least 1.
     upper : bool
@@ -94,39 +148,21 @@ def near_rows(
     out_columns, out_walks
         Filled; as large as the sum of :func:`reach_bounds` over the rows.
     """
-    n = indptr.size - 1
-    current = np.zeros(n)
-    following = np.zeros(n)
-    touched = np.empty(n + 1, dtype=np.int32)
-    touched_next = np.empty(n + 1, dtype=np.int32)
+    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
+    work = (first, second, nodes, more_nodes, 0)
     filled = 0
     out_indptr[0] = 0
     for i in range(rows.size):
         u = rows[i]
-        current[u] = 1.0
-        touched[0] = u
-        count = 1
-        for step in range(steps):
-            above = u if upper and step == steps - 1 else -1
-            count_next = 0
-            for j in range(count):
-                k = touched[j]
-                value = current[k] if step == 0 else current[k] * factor[k]
-                current[k] = 0.0
-                count_next = _push(
-                    indptr, indices, data, k, value, above,
-                    following, touched_next, count_next,
-                )  # fmt: skip
-            current, following = following, current
-            touched, touched_next = touched_next, touched
-            count = count_next
+        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        values, _, touched, _, count = work
         for j in range(count):
             v = touched[j]
             if v != u:
                 out_columns[filled] = v
-                out_walks[filled] = current[v]
+                out_walks[filled] = values[v]
                 filled += 1
-            current[v] = 0.0
+            values[v] = 0.0
         out_indptr[i + 1] = filled
 
 
@@ -134,6 +170,9 @@ def near_rows(
 # another order differ in their last bits; rounding makes such pairs the ties that
 # they are, in whatever order they were summed.
 _DROPPED_BITS = 52 - 40
+HALF = np.int64(1) << (_DROPPED_BITS - 1)
+KEPT = ~((np.int64(1) << _DROPPED_BITS) - 1)
+"""The bits of a rounded score are ``(bits + HALF) & KEPT``."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -149,14 +188,12 @@ def finish_scores(
 ) -> None:
     """Turn walk weights into scores: ``multiplier * walks + scale * l_u * r_v``."""
     bits = values.view(np.int64)
-    half = np.int64(1) << (_DROPPED_BITS - 1)
-    mask = ~((np.int64(1) << _DROPPED_BITS) - 1)
     for i in range(rows.size):
         u = rows[i]
         for slot in range(indptr[i], indptr[i + 1]):
             far = scale * (left[u] * right[columns[slot]])
             values[slot] = multiplier * values[slot] + far
-            bits[slot] = (bits[slot] + half) & mask
+            bits[slot] = (bits[slot] + HALF) & KEPT
 
 
 @numba.njit(cache=True, nogil=True)

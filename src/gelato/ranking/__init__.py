@@ -12,7 +12,8 @@ from gelato.ranking.candidates import (
 )
 from gelato.ranking.counts import RankCounts, rank_counts
 from gelato.ranking.evaluate import Evaluation, evaluate
-from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer, score_pairs
+from gelato.ranking.pair_scores import score_pairs
+from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer
 
 __all__ = [
     "AllPairs",

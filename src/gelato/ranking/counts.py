@@ -17,6 +17,8 @@ from gelato.engines import map_shared
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import counting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
+from gelato.ranking.near_pass import FarClasses, count_near
+from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import (
     ClosedForm,
     RowScorer,
@@ -25,7 +27,6 @@ from gelato.ranking.scorers import (
     row_blocks,
     row_costs,
     row_spans,
-    score_pairs,
 )
 
 Progress = Callable[[int, int], None]
@@ -145,7 +146,7 @@ def _add(
     scores: FloatArray, thresholds: FloatArray, bins: IntArray, amount: int
 ) -> None:
     table = counting.threshold_table(thresholds)
-    counting.count_scores(scores, thresholds, table, bins, amount)
+    counting.count_scores(scores, table, bins, amount)
 
 
 def candidate_rule(candidates: AllPairs) -> tuple[Any, ...]:
@@ -161,10 +162,10 @@ class _Counting:
     scorer: Any
     num_nodes: int
     directed: bool
-    near: bool
     rule: tuple[Any, ...]
-    thresholds: FloatArray
+    classes: FarClasses | None
     table: tuple[Any, ...]
+    num_bins: int
 
 
 def _count(
@@ -180,12 +181,12 @@ def _count(
         scorer,
         n,
         candidates.directed,
-        near,
         candidate_rule(candidates),
-        thresholds,
+        FarClasses.of(scorer.far) if near else None,  # type: ignore[attr-defined]
         counting.threshold_table(thresholds),
+        2 * len(thresholds) + 1,
     )
-    total = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
+    total = np.zeros(job.num_bins, dtype=np.int64)
     if near:
         total = far_bins(scorer.far, candidates, thresholds)  # type: ignore[attr-defined]
     near_pairs = done = 0
@@ -200,37 +201,15 @@ def _count(
 
 
 def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int, int]:
-    """Count consecutive rows, a block at a time: bins, near pairs, rows."""
-    bins = np.zeros(2 * len(job.thresholds) + 1, dtype=np.int64)
-    count = _count_near if job.near else _count_dense
-    cost = row_costs(job.scorer, rows, job.num_nodes)
-    visited = sum(count(job, block, bins) for block in row_blocks(rows, cost))
-    return bins, visited, len(rows)
-
-
-def _count_dense(job: _Counting, block: IntArray, bins: IntArray) -> int:
-    scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
-    counting.count_dense(block, scores, *job.rule, job.thresholds, job.table, bins)
-    return 0
-
-
-def _count_near(job: _Counting, block: IntArray, bins: IntArray) -> int:
-    near, far = job.scorer.near_rows(block, upper=not job.directed), job.scorer.far
-    return int(
-        counting.count_near(
-            near.rows,
-            near.indptr,
-            near.columns,
-            near.scores,
-            *job.rule,
-            far.scale,
-            far.left,
-            far.right,
-            job.thresholds,
-            job.table,
-            bins,
-        )
-    )
+    """Count consecutive rows: bins, near pairs, rows."""
+    bins = np.zeros(job.num_bins, dtype=np.int64)
+    if job.classes is not None:
+        visited = count_near(job.scorer, rows, job.rule, job.classes, job.table, bins)
+        return bins, visited, len(rows)
+    for block in row_blocks(rows, row_costs(job.scorer, rows, job.num_nodes)):
+        scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
+        counting.count_dense(block, scores, *job.rule, job.table, bins)
+    return bins, 0, len(rows)
 
 
 def far_bins(far: ClosedForm, candidates: AllPairs, thresholds: FloatArray) -> IntArray:

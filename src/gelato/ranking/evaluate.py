@@ -12,13 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gelato.engines import Engine, use_engine
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray
 from gelato.ranking import candidates as rules
 from gelato.ranking import metrics
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.counts import Progress, RankCounts, counts_of_scores, rank_counts
-from gelato.ranking.scorers import as_scorer, score_pairs
+from gelato.ranking.pair_scores import score_pairs
+from gelato.ranking.scorers import as_scorer
 from gelato.splits import EdgeSplit
 
 Protocol = Literal["all", "sampled"]
@@ -127,6 +129,7 @@ def evaluate(
     candidates: Candidates | None = None,
     seed: int = 0,
     threads: int | None = None,
+    engine: Engine | str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Rank the held-out edges of a split among all candidate pairs.
@@ -148,6 +151,9 @@ def evaluate(
         Draws the negatives of ``protocol="sampled"``.
     threads : int, optional
         Number of threads; does not change the result.
+    engine : {"local", "processes", "ray"} or Engine, optional
+        Where rows are scored (:func:`gelato.engines.make_engine`); does not change
+        the result. Threads of this process if not given.
     progress : callable, optional
         Called with (rows done, rows in all).
 
@@ -167,15 +173,18 @@ def evaluate(
     scorer = as_scorer(model, split.train_graph)
     rule = test_candidates(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)
-    if protocol == "sampled":
-        negatives = sample_negatives(rule, positives, seed=seed)
-        both = np.concatenate([positives, negatives])
-        scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
-        counts = counts_of_scores(scores[: len(positives)], scores[len(positives) :])
-    else:
-        counts = rank_counts(
-            scorer, positives, rule, threads=threads, progress=progress
-        )
+    with use_engine(engine):
+        if protocol == "sampled":
+            negatives = sample_negatives(rule, positives, seed=seed)
+            both = np.concatenate([positives, negatives])
+            scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
+            counts = counts_of_scores(
+                scores[: len(positives)], scores[len(positives) :]
+            )
+        else:
+            counts = rank_counts(
+                scorer, positives, rule, threads=threads, progress=progress
+            )
     seconds = time.perf_counter() - started
     return Evaluation(counts, protocol, part, split.fingerprint, seconds)
 

@@ -19,12 +19,13 @@ from gelato.graph import Graph, IntArray
 from gelato.kernels import counting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs, all_pairs
 from gelato.ranking.counts import candidate_rule
+from gelato.ranking.near_pass import FarClasses, count_near
+from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import (
     BLOCK_CELLS,
     as_scorer,
     checked_rows,
     has_near_pairs,
-    score_pairs,
 )
 
 _SAMPLE_ROWS = 256
@@ -137,9 +138,10 @@ class _RowPass:
         # Thresholds as many as there will be, spread over the scores of a few pairs.
         spread = rng.choice(scores, positives) if len(scores) else np.zeros(1)
         noise = rng.uniform(0.5, 1.5, size=spread.shape)
-        self.thresholds = np.unique(spread * noise)
-        self.table = counting.threshold_table(self.thresholds)
-        self.bins = np.zeros(2 * len(self.thresholds) + 1, dtype=np.int64)
+        thresholds = np.unique(spread * noise)
+        self.table = counting.threshold_table(thresholds)
+        self.bins = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
+        self.classes = FarClasses.of(scorer.far) if has_near_pairs(scorer) else None
 
     def __call__(self, rows: IntArray) -> int:
         if isinstance(self.rule, ListedPairs):
@@ -149,25 +151,11 @@ class _RowPass:
         return self._all_pairs(rows, self.rule)
 
     def _all_pairs(self, rows: IntArray, rule: AllPairs) -> int:
-        rest = (*candidate_rule(rule), self.thresholds, self.table, self.bins)
-        if not has_near_pairs(self.scorer):
-            upper = not rule.directed
-            scores = checked_rows(self.scorer, rows, rule.num_nodes, upper=upper)
-            counting.count_dense(rows, scores, *rest)
-            return 0
-        block = self.scorer.near_rows(rows, upper=not rule.directed)
-        far = self.scorer.far
-        visited = counting.count_near(
-            rows,
-            block.indptr,
-            block.columns,
-            block.scores,
-            *candidate_rule(rule),
-            far.scale,
-            far.left,
-            far.right,
-            self.thresholds,
-            self.table,
-            self.bins,
-        )
-        return int(visited)
+        known = candidate_rule(rule)
+        if self.classes is not None:
+            rest = (self.classes, self.table, self.bins)
+            return count_near(self.scorer, rows, known, *rest)
+        upper = not rule.directed
+        scores = checked_rows(self.scorer, rows, rule.num_nodes, upper=upper)
+        counting.count_dense(rows, scores, *known, self.table, self.bins)
+        return 0

@@ -14,7 +14,8 @@ import numpy as np
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.candidates import Candidates
 from gelato.ranking.counts import Progress, RankCounts, rank_counts
-from gelato.ranking.scorers import RowScorer, score_pairs
+from gelato.ranking.pair_scores import score_pairs
+from gelato.ranking.scorers import RowScorer
 
 RESAMPLES = 200
 

@@ -15,7 +15,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from gelato.engines import map_shared
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import walks
@@ -163,29 +162,36 @@ class WalkScorer:
         )
         return bounds
 
+    @cached_property
+    def walk_graph(self) -> tuple[Any, ...]:
+        """The graph as kernels take it: indptr, indices, data, factor."""
+        return (*_csr(self.adjacency), self.factor)
+
+    @cached_property
+    def walk_back(self) -> tuple[Any, ...]:
+        """The graph with all edges turned round: indptr, indices, data."""
+        turned = sp.csr_array(self.adjacency.T)
+        turned.sort_indices()
+        return _csr(turned)
+
+    @property
+    def form(self) -> tuple[float, float, FloatArray, FloatArray]:
+        """What turns the weight of walks into a score, as kernels take it."""
+        return (self.multiplier, self.far.scale, self.far.left, self.far.right)
+
     def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
         """Return the near columns of rows and their scores."""
         if self.steps == 0:
             nothing = np.zeros(len(rows) + 1, dtype=np.int64)
             return NearBlock(rows, nothing, np.empty(0, np.int32), np.empty(0))
-        matrix = self.adjacency
         capacity = int(self.near_bounds[rows].sum())
         indptr = np.empty(len(rows) + 1, dtype=np.int64)
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)
-        graph = (matrix.indptr, matrix.indices, matrix.data, self.factor)
-        walks.near_rows(rows, *graph, self.steps, upper, indptr, columns, scores)
+        out = (indptr, columns, scores)
+        walks.near_rows(rows, self.walk_graph, self.steps, upper, *out)
         columns, scores = columns[: indptr[-1]], scores[: indptr[-1]]
-        walks.finish_scores(
-            rows,
-            indptr,
-            columns,
-            scores,
-            self.multiplier,
-            self.far.scale,
-            self.far.left,
-            self.far.right,
-        )
+        walks.finish_scores(rows, indptr, columns, scores, *self.form)
         return NearBlock(rows, indptr, columns, scores)
 
     def score_rows(self, rows: IntArray) -> FloatArray:
@@ -196,6 +202,12 @@ class WalkScorer:
         at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
         scores[at, block.columns] = block.scores
         return scores
+
+
+def _csr(matrix: sp.csr_array) -> tuple[Any, ...]:
+    # Narrow indices: a pass reads them as often as anything else.
+    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return (indptr, indices, matrix.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,64 +338,3 @@ def row_costs(scorer: Any, rows: IntArray, num_nodes: int) -> IntArray:
         bounds: IntArray = scorer.near_bounds[rows]
         return bounds
     return np.full(len(rows), num_nodes)
-
-
-def score_pairs(
-    scorer: RowScorer, pairs: IntArray, num_nodes: int, *, threads: int | None = None
-) -> FloatArray:
-    """Score given pairs by the same path that scores whole rows.
-
-    Ranking compares these scores with those of row blocks, so they must agree to the
-    last bit; scoring rows and picking entries guarantees it, and a
-    :class:`HalfScorer` promises it.
-    """
-    if hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores"):
-        own: FloatArray = scorer.pair_scores(pairs)
-        return own
-    scores = np.empty(len(pairs))
-    order = np.argsort(pairs[:, 0], kind="stable")
-    rows, counts = np.unique(pairs[:, 0], return_counts=True)
-    ends = np.concatenate(([0], np.cumsum(counts)))
-    # Columns up to the row need not be scored where no pair asks for one.
-    upper = bool(np.all(pairs[:, 0] < pairs[:, 1]))
-    sorted_pairs = pairs[order]
-
-    def asked() -> Iterator[tuple[IntArray, IntArray]]:
-        start = 0
-        for span in row_spans(rows, row_costs(scorer, rows, num_nodes)):
-            stop = start + len(span)
-            yield span, sorted_pairs[ends[start] : ends[stop]]
-            start = stop
-
-    done = 0
-    picking = (scorer, num_nodes, upper)
-    for picked in map_shared(_pick_span, picking, asked(), threads=threads):
-        scores[order[done : done + len(picked)]] = picked
-        done += len(picked)
-    return scores
-
-
-def _pick_span(
-    picking: tuple[Any, int, bool], asked: tuple[IntArray, IntArray]
-) -> FloatArray:
-    """Return the scores of pairs, sorted by row, that lie in given rows."""
-    (scorer, num_nodes, upper), (rows, pairs) = picking, asked
-    parts, near = [], has_near_pairs(scorer)
-    for block in row_blocks(rows, row_costs(scorer, rows, num_nodes)):
-        start, stop = np.searchsorted(pairs[:, 0], [block[0], block[-1] + 1])
-        within = np.searchsorted(block, pairs[start:stop, 0])
-        columns = pairs[start:stop, 1]
-        if near:
-            parts.append(_pick_near(scorer, block, within, columns, upper=upper))
-        else:
-            parts.append(checked_rows(scorer, block, num_nodes)[within, columns])
-    return np.concatenate(parts)
-
-
-def _pick_near(
-    scorer: Any, rows: IntArray, within: IntArray, columns: IntArray, *, upper: bool
-) -> FloatArray:
-    block = scorer.near_rows(rows, upper=upper)
-    picked: FloatArray = scorer.far.at(rows[within], columns)
-    walks.pick_near(block.indptr, block.columns, block.scores, within, columns, picked)
-    return picked

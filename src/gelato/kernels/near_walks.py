@@ -1,0 +1,302 @@
+"""Consume the near pairs of walk scores while they are walked, without listing them.
+
+Each kernel walks one row at a time in arrays of the size of the graph and touches only
+the nodes that are reached. The scores are, to the last bit, those that
+:func:`gelato.kernels.walks.near_rows` and ``finish_scores`` list.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from gelato.kernels.counting import allowed, bin_of
+from gelato.kernels.walks import HALF, KEPT, walk_from, work_arrays
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_candidates(
+    u: int, work: Any, rule: Any, upper: bool, unrestricted: bool
+) -> int:
+    """Keep the candidates of a walked row in its list of nodes; return how many.
+
+    What is no candidate is set back to 0 and leaves the list.
+    """
+    values, _, touched, _, count = work
+    excluded_indptr, excluded_indices, left, right, ordered = rule
+    n = values.size
+    values[u] = 0.0
+    for slot in range(excluded_indptr[u], excluded_indptr[u + 1]):
+        values[excluded_indices[slot]] = 0.0
+    start = u + 1 if upper else 0
+    kept = 0
+    if 2 * count > n - start:
+        # Most columns are near: go through all of them in the order of memory.
+        for v in range(start, n):
+            touched[kept] = v
+            kept += values[v] > 0.0
+    else:
+        for j in range(count):
+            v = touched[j]
+            touched[kept] = v
+            kept += values[v] > 0.0
+    if unrestricted:
+        return kept
+    count, kept = kept, 0
+    for j in range(count):
+        v = touched[j]
+        if allowed(u, v, left, right, ordered):
+            touched[kept] = v
+            kept += 1
+        else:
+            values[v] = 0.0
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def count_walks(
+    rows: Any,
+    walks: Any,
+    steps: int,
+    upper: bool,
+    rule: Any,
+    form: Any,
+    classes: Any,
+    table: Any,
+    bins: Any,
+) -> int:
+    """Add near candidates to the bins and take them out of the far ones.
+
+    Every candidate is counted elsewhere as if it were far; a near one is therefore
+    subtracted at its closed-form score and added at its own. Returns how many near
+    candidates there were.
+
+    Parameters
+    ----------
+    rows : (b,) int64
+        Rows to count.
+    walks : (indptr, indices, data, factor)
+        As for :func:`gelato.kernels.walks.walk_from`.
+    steps : int
+        Number of edges of a walk, at least 1.
+    upper : bool
+        Only columns larger than the row.
+    rule : (indptr, indices, left, right, ordered)
+        Excluded pairs in CSR, and the two node sets.
+    form : (multiplier, scale, left, right)
+        A score is ``multiplier * walks + scale * (left[u] * right[v])``.
+    classes : (left classes, right classes, counts)
+        Nodes of equal ``left`` or ``right`` and room to count the pairs of two
+        classes; the caller takes them out of the bins. Without room, closed-form
+        scores are taken out one by one.
+    table
+        What :func:`gelato.kernels.counting.threshold_table` made.
+    bins : (2 t + 1,) int64
+        Changed in place.
+    """
+    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
+    work = (first, second, nodes, more_nodes, 0)
+    scores = np.empty(walks[0].size)
+    bits = scores.view(np.int64)
+    multiplier, scale, far_left, far_right = form
+    left_class, right_class, class_counts = classes
+    unrestricted = rule[2].all() and rule[3].all()
+    by_class = class_counts.size > 0
+    visited = 0
+    for i in range(rows.size):
+        u = rows[i]
+        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        values, _, touched, _, _ = work
+        count = _take_candidates(u, work, rule, upper, unrestricted)
+        left = far_left[u]
+        if by_class:
+            partners = class_counts[left_class[u]]
+            for j in range(count):
+                partners[right_class[touched[j]]] += 1
+        else:
+            for j in range(count):
+                scores[j] = scale * (left * far_right[touched[j]])
+            for j in range(count):
+                bins[bin_of(scores[j], bits[j], table)] -= 1
+        for j in range(count):
+            v = touched[j]
+            scores[j] = multiplier * values[v] + scale * (left * far_right[v])
+            values[v] = 0.0
+        for j in range(count):
+            bits[j] = (bits[j] + HALF) & KEPT
+            bins[bin_of(scores[j], bits[j], table)] += 1
+        visited += count
+    return visited
+
+
+@numba.njit(cache=True, nogil=True)
+def keep_walks(
+    rows: Any,
+    walks: Any,
+    steps: int,
+    upper: bool,
+    rule: Any,
+    form: Any,
+    bound: float,
+    room: Any,
+    out_rows: Any,
+    out_columns: Any,
+    out_scores: Any,
+) -> Any:
+    """Copy the near candidates that score at least ``bound``, as many rows as fit.
+
+    Parameters
+    ----------
+    rows, walks, steps, upper, rule, form
+        As for :func:`count_walks`.
+    bound : float
+        Scores below it are left out.
+    room : (b,) int64
+        A bound on the near columns of every row; the first one's fits.
+    out_rows, out_columns, out_scores
+        Filled.
+
+    Returns
+    -------
+    done, kept : int
+        How many rows were walked, and how many candidates they gave.
+    """
+    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
+    work = (first, second, nodes, more_nodes, 0)
+    score = np.empty(1)
+    bits = score.view(np.int64)
+    multiplier, scale, far_left, far_right = form
+    unrestricted = rule[2].all() and rule[3].all()
+    kept = 0
+    for i in range(rows.size):
+        if kept + room[i] > out_scores.size:
+            return i, kept
+        u = rows[i]
+        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        values, _, touched, _, _ = work
+        count = _take_candidates(u, work, rule, upper, unrestricted)
+        left = far_left[u]
+        for j in range(count):
+            v = touched[j]
+            score[0] = multiplier * values[v] + scale * (left * far_right[v])
+            bits[0] = (bits[0] + HALF) & KEPT
+            values[v] = 0.0
+            if score[0] >= bound:
+                out_rows[kept] = u
+                out_columns[kept] = v
+                out_scores[kept] = score[0]
+                kept += 1
+    return rows.size, kept
+
+
+@numba.njit(cache=True, nogil=True)
+def pick_walks(
+    pairs: Any, walks: Any, back: Any, steps: int, form: Any, out: Any
+) -> None:
+    """Fill ``out`` with the scores of the near ones among given pairs.
+
+    The last step of a walk is taken back from the column wherever that is cheaper, in
+    the order in which the row would take it. Other entries stay as they are.
+
+    Parameters
+    ----------
+    pairs : (p, 2) int64
+        Sorted by row.
+    walks, steps, form
+        As for :func:`count_walks`.
+    back : (indptr, indices, data)
+        CSR of the transpose of A.
+    out : (p,) float64
+        Changed in place.
+    """
+    n = walks[0].size - 1
+    first, second, nodes, more_nodes = work_arrays(n)
+    work = (first, second, nodes, more_nodes, 0)
+    incoming = np.zeros(n)
+    score = np.empty(1)
+    bits = score.view(np.int64)
+    multiplier, scale, far_left, far_right = form
+    start = 0
+    while start < pairs.shape[0]:
+        u, stop = pairs[start, 0], start
+        while stop < pairs.shape[0] and pairs[stop, 0] == u:
+            stop += 1
+        work = walk_from(u, walks, 0, steps - 1, -1, work)
+        whole = _walks_ahead(walks, work) < _gathering_cost(
+            pairs[start:stop], back, work
+        )
+        if whole:
+            work = walk_from(u, walks, steps - 1, steps, -1, work)
+        for p in range(start, stop):
+            v = pairs[p, 1]
+            if whole:
+                weight = work[0][v]
+            else:
+                weight = _gather(v, walks[3], back, steps, work, incoming)
+            if weight > 0.0 and u != v:
+                score[0] = multiplier * weight + scale * (far_left[u] * far_right[v])
+                bits[0] = (bits[0] + HALF) & KEPT
+                out[p] = score[0]
+        values, _, touched, _, count = work
+        for j in range(count):
+            values[touched[j]] = 0.0
+        start = stop
+
+
+@numba.njit(cache=True, nogil=True)
+def _walks_ahead(walks: Any, work: Any) -> int:
+    """Return how many entries one more step would visit."""
+    total = 0
+    for j in range(work[4]):
+        k = work[2][j]
+        total += walks[0][k + 1] - walks[0][k]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _gathering_cost(pairs: Any, back: Any, work: Any) -> int:
+    """Return how many entries gathering all columns would visit."""
+    total = 0
+    for p in range(pairs.shape[0]):
+        v = pairs[p, 1]
+        total += work[4] + 2 * (back[0][v + 1] - back[0][v])
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather(
+    v: int, factor: Any, back: Any, steps: int, work: Any, incoming: Any
+) -> float:
+    """Return the weight of the walks of a row that end at a column.
+
+    The sum runs over the last nodes before it in the order of the row's list.
+    """
+    indptr, indices, data = back
+    values, _, touched, _, count = work
+    for slot in range(indptr[v], indptr[v + 1]):
+        incoming[indices[slot]] = data[slot]
+    total = 0.0
+    for j in range(count):
+        k = touched[j]
+        if incoming[k] != 0.0:
+            value = values[k] if steps == 1 else values[k] * factor[k]
+            total = total + value * incoming[k]
+    for slot in range(indptr[v], indptr[v + 1]):
+        incoming[indices[slot]] = 0.0
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def take_out_classes(
+    class_counts: Any, scale: float, lefts: Any, rights: Any, table: Any, bins: Any
+) -> None:
+    """Take the pairs of two classes of nodes out of the bins of their scores."""
+    score = np.empty(1)
+    bits = score.view(np.int64)
+    for i in range(lefts.size):
+        for j in range(rights.size):
+            if class_counts[i, j]:
+                score[0] = scale * (lefts[i] * rights[j])
+                bins[bin_of(score[0], bits[0], table)] -= class_counts[i, j]

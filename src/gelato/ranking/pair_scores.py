@@ -1,0 +1,69 @@
+"""Scores of given pairs, by the same path that scores whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gelato.engines import map_shared
+from gelato.graph import FloatArray, IntArray
+from gelato.ranking.near_pass import pick_near
+from gelato.ranking.scorers import (
+    RowScorer,
+    checked_rows,
+    has_near_pairs,
+    row_blocks,
+    row_costs,
+    row_spans,
+)
+
+
+def score_pairs(
+    scorer: RowScorer, pairs: IntArray, num_nodes: int, *, threads: int | None = None
+) -> FloatArray:
+    """Score given pairs by the same path that scores whole rows.
+
+    Ranking compares these scores with those of row blocks, so they must agree to the
+    last bit; scoring rows and picking entries guarantees it, and a
+    :class:`~gelato.ranking.scorers.HalfScorer` promises it.
+    """
+    if hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores"):
+        own: FloatArray = scorer.pair_scores(pairs)
+        return own
+    scores = np.empty(len(pairs))
+    order = np.argsort(pairs[:, 0], kind="stable")
+    rows, counts = np.unique(pairs[:, 0], return_counts=True)
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    # Columns up to the row need not be scored where no pair asks for one.
+    upper = bool(np.all(pairs[:, 0] < pairs[:, 1]))
+    sorted_pairs = pairs[order]
+
+    def asked() -> Iterator[IntArray]:
+        start = 0
+        for span in row_spans(rows, row_costs(scorer, rows, num_nodes)):
+            stop = start + len(span)
+            yield sorted_pairs[ends[start] : ends[stop]]
+            start = stop
+
+    done = 0
+    picking = (scorer, num_nodes, upper)
+    for picked in map_shared(_pick_span, picking, asked(), threads=threads):
+        scores[order[done : done + len(picked)]] = picked
+        done += len(picked)
+    return scores
+
+
+def _pick_span(picking: tuple[Any, int, bool], pairs: IntArray) -> FloatArray:
+    """Return the scores of pairs that are sorted by row."""
+    scorer, num_nodes, upper = picking
+    if has_near_pairs(scorer):
+        return pick_near(scorer, pairs, upper=upper)
+    parts, rows = [], np.unique(pairs[:, 0])
+    for block in row_blocks(rows, row_costs(scorer, rows, num_nodes)):
+        start, stop = np.searchsorted(pairs[:, 0], [block[0], block[-1] + 1])
+        within = np.searchsorted(block, pairs[start:stop, 0])
+        dense = checked_rows(scorer, block, num_nodes)
+        parts.append(dense[within, pairs[start:stop, 1]])
+    return np.concatenate(parts)
