@@ -141,7 +141,7 @@ def fixed_case(t=3, loops="isolated"):
 
 
 def test_a_sample_of_the_negatives_gives_the_dense_gradient_of_its_own_estimate():
-    """Weights of sampled pairs enter the deviation, and its gradient, as they should."""
+    """Weights of sampled pairs enter the deviation and its gradient."""
     case, training, _, pairs, batch = fixed_case()
     random = np.random.default_rng(0)
     outside = case.structure.outside
@@ -186,7 +186,7 @@ def test_gradcheck(sigma):
 
 def test_the_far_part_is_unbiased_and_its_error_is_told():
     """Over many draws the mean far sum is the exact one, its spread the error told."""
-    case, training, positives, pairs, batch = fixed_case()
+    case, _, _, pairs, batch = fixed_case()
     random = np.random.default_rng(3)
     scores = case.dense(case.weights)
     n = case.structure.num_nodes
@@ -238,7 +238,7 @@ def test_weight_and_common_part_of_a_group():
 
 
 def test_a_step_without_negatives_is_refused():
-    case, _, positives, pairs, batch = fixed_case()
+    case, _, positives, pairs, _ = fixed_case()
     none, _ = case.structure.sort_pairs(np.empty((0, 2), np.int64))
     empty = FarSample(np.empty((0, 2), np.int64), 0, 0.0)
     nothing = NearBatch(positives, none, np.empty(0, np.int32), 0, empty)

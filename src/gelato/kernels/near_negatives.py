@@ -28,7 +28,7 @@ MOST_LISTED = 40_000_000
 BYTE_BUDGET = 2 << 30
 """Most memory for the near negatives of a run and of its current epoch."""
 
-# Which near pairs a run lists is drawn with keys of their own: no epoch has this number.
+# Which near pairs a run lists is drawn with keys that no epoch has.
 _LISTING = (1 << 62) - 1
 
 
@@ -120,7 +120,7 @@ class NearDealer:
         keys = node_keys(seed, _LISTING, self._outside)
         self._listed = near.keep(self.rate, keys)
         self.listed = int(self._listed[1].sum())
-        self._bounds = balanced_chunks(self._listed[1] + 1.0)
+        self._bounds = balanced_chunks(self._listed[1].astype(np.float64) + 1.0)
         self._columns = np.empty_like(self._listed[2])
         self._begin = np.empty((0, 0), np.int64)
         self._keys = np.empty(0, np.uint64)

@@ -6,7 +6,7 @@ import copy
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ from gelato.training.gelato_task import (
     refuse_few_negatives,
 )
 from gelato.training.loop import EpochReport
+from gelato.training.near_negatives import NegativeKinds
 
 if TYPE_CHECKING:
     from gelato.nn.dense import Masking
@@ -71,6 +72,14 @@ class Gelato(TrainedModel, EnhancedModel):
         Training loss.
     training : {"unbiased", "biased", "partitioned", "adversarial"}
         Which negatives a step sees; "unbiased" is every one of them once an epoch.
+    negatives : {"auto", "all", "near"}
+        How unbiased training sees them: all one by one; or one by one those that a
+        walk of t edges joins, and all others, whose scores depend on degrees alone,
+        by a weighted sample. "auto" is "near" on graphs of more than 25,000 nodes
+        with less than a fifth of their pairs near.
+    near_rate : float, optional
+        Share of the near negatives, and of the positives of each epoch, to train on;
+        by default 1, or as many as take a few seconds per epoch.
     masking : {"both", "one-sided"}
         How a batch's positives are hidden: in both directions, or in one as the
         published code does (dense, up to 3,000 nodes).
@@ -124,6 +133,8 @@ class Gelato(TrainedModel, EnhancedModel):
         batches: int = 10,
         loss: str = "n-pair",
         training: TrainingSet = "unbiased",
+        negatives: NegativeKinds = "auto",
+        near_rate: float | None = None,
         masking: Masking = "both",
         metric: str = "prec@100%",
         validate_every: int = 1,
@@ -139,6 +150,7 @@ class Gelato(TrainedModel, EnhancedModel):
         self.hidden, self.dropout, self.chunk = hidden, dropout, chunk
         self.lr, self.epochs, self.batches = lr, epochs, batches
         self.loss, self.training, self.masking = loss, training, masking
+        self.negatives, self.near_rate = negatives, near_rate
         self.metric, self.validate_every = metric, validate_every
         self.patience, self.valid = patience, valid
         self.seed, self.threads, self.pair_model = seed, threads, pair_model
@@ -233,6 +245,8 @@ class Gelato(TrainedModel, EnhancedModel):
             n = task.num_nodes
             path = f"dense {n:,} x {n:,} matrices ({why})"
             self.notes_ = (*self.notes_, f"trained with {path}")
+        else:
+            self.notes_ = (*self.notes_, *task.notes)
         logger.info("training with %s", path)
 
     def _step_settings(self) -> StepSettings:
@@ -243,6 +257,8 @@ class Gelato(TrainedModel, EnhancedModel):
             batches=self.batches,
             loss=self.loss,
             training=self.training,
+            negatives=self.negatives,
+            near_rate=self.near_rate,
             metric=self.metric,
             seed=int(self.seed),
             threads=self.threads,
@@ -267,10 +283,24 @@ class Gelato(TrainedModel, EnhancedModel):
         graph = split.train_graph
         if self.heuristic != "ac":
             graph.require_undirected(f"Gelato with heuristic={self.heuristic!r}")
+        if self.negatives == "near":
+            graph.require_undirected('Gelato with negatives="near"')
         if self._is_dense(graph):
             refuse_dense(graph, self._step_settings(), self.masking)
         check_split(split, self.batches)
         refuse_few_negatives(graph)
+
+    def _identity(self, split: EdgeSplit) -> dict[str, Any]:
+        """Return what must be equal for a training to be resumed.
+
+        Parameters that came later are left out at their defaults, so that older
+        checkpoints remain what they are.
+        """
+        identity = super()._identity(split)
+        for name, default in (("negatives", "auto"), ("near_rate", None)):
+            if identity[name] == default:
+                del identity[name]
+        return identity
 
     def _store(self, run: Run) -> None:
         super()._store(run)

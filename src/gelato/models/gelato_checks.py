@@ -28,7 +28,7 @@ _WHOLE = {
     "patience": 1,
     "threads": 1,
 }
-_OPTIONAL = ("patience", "threads")
+_OPTIONAL = ("patience", "threads", "near_rate")
 # What every other number must be.
 _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "eta": (lambda x: x >= 0, "0 or larger"),
@@ -37,12 +37,14 @@ _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda x: 0 <= x < 1, "at least 0 and below 1"),
     "lr": (lambda x: x > 0, "above 0"),
     "valid": (lambda x: 0 < x < 1, "above 0 and below 1"),
+    "near_rate": (lambda x: 0 < x <= 1, "above 0 and at most 1"),
 }
 # Parameters that are names, and the names.
 _NAMES: dict[str, Iterable[str]] = {
     "loss": LOSSES,
     "training": SAMPLERS,
     "heuristic": HEURISTICS,
+    "negatives": ("auto", "all", "near"),
     "masking": ("both", "one-sided"),
     "self_loops": ("isolated", "all"),
 }
@@ -58,6 +60,35 @@ def check_gelato(parameters: dict[str, Any]) -> None:
             f"The mixture of heuristics walks 3 steps, and t is {parameters['t']}.",
             hint='Leave t at 3, or use heuristic="ac".',
         )
+    _check_near(parameters)
+
+
+# What training on near and far negatives rests on: far scores known from degrees
+# alone, and a loss whose sum over negatives a sample of them can stand for.
+_NEAR_NEEDS = {
+    "loss": "n-pair",
+    "training": "unbiased",
+    "heuristic": "ac",
+    "masking": "both",
+}
+
+
+def _check_near(parameters: dict[str, Any]) -> None:
+    if parameters["negatives"] == "all" and parameters["near_rate"] is not None:
+        raise UsageError(
+            f"near_rate is {parameters['near_rate']!r}, but all negatives are asked "
+            "for.",
+            hint='Use negatives="near", or leave near_rate out.',
+        )
+    if parameters["negatives"] != "near":
+        return
+    for name, needed in _NEAR_NEEDS.items():
+        if parameters[name] != needed:
+            raise UsageError(
+                f'negatives="near" needs {name}="{needed}", and it is '
+                f"{parameters[name]!r}.",
+                hint=f'Leave {name} at "{needed}", or use negatives="all".',
+            )
 
 
 def check_ranges(

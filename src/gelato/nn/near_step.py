@@ -6,7 +6,7 @@ by their expected sum, the number of far negatives per positive times the mean o
 exp(R / sigma) over all far pairs, which a sample of them estimates. So a positive
 with standardised score p has the loss
 
-    log(1 + weight * sum over its near negatives of exp(z - p) + c * mean exp(z_far - p)).
+    log(1 + weight * sum over near negatives of exp(z - p) + c * mean exp(z_far - p)).
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class _FarPart:
         """Return the sum of 2 g R over the pairs of every node."""
         ends = self.far.pairs.ravel()
         values = np.repeat(2.0 * by_score * self.scores, 2)
-        return np.bincount(ends, weights=values, minlength=self.num_nodes)
+        sums = np.bincount(ends, weights=values, minlength=self.num_nodes)
+        return sums.astype(np.float64)
 
 
 class _NearStep(torch.autograd.Function):

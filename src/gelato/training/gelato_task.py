@@ -7,7 +7,7 @@ scores them and their negatives and passes the loss back to the pair model.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,7 +26,12 @@ from gelato.ranking.scorers import RowScorer
 from gelato.training.batches import PositiveBatches
 from gelato.training.clock import Clock
 from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
-from gelato.training.negatives import make_sampler
+from gelato.training.near_negatives import (
+    NearNegatives,
+    NegativeKinds,
+    choose_near,
+)
+from gelato.training.negatives import NegativeSampler, make_sampler
 from gelato.training.step_scores import MixtureScores, StepScores, WalkScores
 from gelato.training.validation import REPORTED, validation_values
 
@@ -51,6 +56,11 @@ class StepSettings:
         A name of :data:`gelato.nn.losses.LOSSES`.
     training : {"unbiased", "biased", "partitioned", "adversarial"}
         Which negatives a step sees.
+    negatives : {"auto", "all", "near"}
+        Whether unbiased training deals all negatives one by one, or only near ones,
+        with a sample for the far ones (N-pair loss of "ac").
+    near_rate : float, optional
+        Share of the near negatives to train on; by default as many as suit.
     metric : str
         Validation reports this value besides the usual ones.
     seed : int
@@ -65,6 +75,8 @@ class StepSettings:
     batches: int = 10
     loss: str = "n-pair"
     training: TrainingSet = "unbiased"
+    negatives: NegativeKinds = "all"
+    near_rate: float | None = None
     metric: str = "prec@100%"
     seed: int = 0
     threads: int | None = None
@@ -191,16 +203,8 @@ class GelatoTask(EnhancedTask):
             graph.num_nodes, enhanced.pairs, self_loops=settings.self_loops
         )
         self.pairs = TrainingPairs(self.structure, graph.edges)
-        # The samplers of few negatives run no kernels.
-        options = {"threads": settings.threads}
-        self.sampler = make_sampler(
-            settings.training,
-            self.structure,
-            graph.edges,
-            batches=settings.batches,
-            seed=settings.seed,
-            **(options if settings.training == "unbiased" else {}),
-        )
+        self.notes: tuple[str, ...] = ()
+        self.sampler = self._sampler(graph.edges)
         self.scores = self._scores()
 
     def loss(self, epoch: int, batch: int) -> Tensor:
@@ -226,6 +230,30 @@ class GelatoTask(EnhancedTask):
         """Return the edges that a batch's positives remove, and all weights."""
         return hide_edges(self.enhanced, trained, self.pairs.edge[positives])
 
+    def epoch_values(self) -> dict[str, float]:
+        """Return what an epoch's history tells besides: the error of the far part."""
+        if not isinstance(self.scores, WalkScores) or not self.scores.far_errors:
+            return {}
+        errors, self.scores.far_errors = self.scores.far_errors, []
+        return {"far_error": sum(errors) / len(errors)}
+
+    def _sampler(self, edges: IntArray) -> NegativeSampler:
+        given = self.settings
+        dealt: dict[str, Any] = {"batches": given.batches, "seed": given.seed}
+        if divides(given):
+            options: dict[str, Any] = {"t": given.t, "threads": given.threads}
+            near, why = choose_near(given.negatives, self.structure, edges, **options)
+            if near is not None:
+                sampler = NearNegatives(
+                    self.structure, edges, near, rate=given.near_rate, **dealt
+                )
+                self.notes = (sampler.note,)
+                return sampler
+            self.notes = (why,) if why else ()
+        # The samplers of few negatives run no kernels.
+        threads = {"threads": given.threads} if given.training == "unbiased" else {}
+        return make_sampler(given.training, self.structure, edges, **dealt, **threads)
+
     def _scores(self) -> StepScores:
         if self.module.mixture is not None:
             return MixtureScores(self.pairs, self.module.mixture)
@@ -236,6 +264,15 @@ class GelatoTask(EnhancedTask):
             seed=self.settings.seed,
             threads=self.settings.threads,
         )
+
+
+def divides(settings: StepSettings) -> bool:
+    """Tell whether a training can tell near from far negatives."""
+    return (
+        settings.training == "unbiased"
+        and settings.loss == "n-pair"
+        and settings.heuristic == "ac"
+    )
 
 
 def hide_edges(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn, optim
@@ -52,6 +52,15 @@ class Task(Protocol):
 
     def validate(self) -> dict[str, float]:
         """Return the values that ``metrics`` names, of the module as it is."""
+        ...
+
+
+@runtime_checkable
+class TellsMore(Protocol):
+    """A task whose epochs have something to tell besides loss and validation."""
+
+    def epoch_values(self) -> dict[str, float]:
+        """Return what goes into the history, and start anew."""
         ...
 
 
@@ -225,6 +234,8 @@ def _one_epoch(
         "skipped": skipped,
     }
     state.skipped += skipped
+    if isinstance(task, TellsMore):
+        entry |= task.epoch_values()
     if epoch % settings.validate_every == 0 or epoch == settings.epochs:
         task.module.eval()
         with task.clock("validation"), torch.no_grad():

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from gelato.graph import IntArray
 from gelato.kernels.walk_structure import PairLists
 from gelato.nn.losses import NPairLoss
+from gelato.nn.near_step import NearBatch, near_step
 from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.standardise import (
     SIGMA_SAMPLE,
@@ -26,6 +27,7 @@ from gelato.nn.standardise import (
 )
 from gelato.nn.training_step import n_pair_step
 from gelato.training.batches import NegativePairs, generator
+from gelato.training.near_negatives import NearFarNegatives
 from gelato.training.negatives import Negatives
 
 
@@ -67,6 +69,12 @@ class WalkScores:
         Draws negatives for the deviation alone, where a step's do not suit.
     threads : int, optional
         Threads of the kernels; results do not depend on it.
+
+    Attributes
+    ----------
+    far_errors : list of float
+        Per step on near and far negatives, the standard error of the far part of a
+        group's sum, relative to that part.
     """
 
     def __init__(
@@ -82,6 +90,7 @@ class WalkScores:
         self.options: dict[str, Any] = {"t": t, "threads": threads}
         structure = pairs.structure
         self.all_negatives = NegativePairs(structure.num_nodes, pairs.training_edges)
+        self.far_errors: list[float] = []
 
     def loss(
         self,
@@ -93,6 +102,8 @@ class WalkScores:
         step: tuple[int, int],
     ) -> Tensor:
         """Return the loss of a step, fused where the loss and sampler allow it."""
+        if isinstance(negatives, NearFarNegatives):
+            return self._near_loss(weights, hidden, positives, negatives)
         lists, groups = negatives.lists, negatives.groups
         num_nodes = self.pairs.structure.num_nodes
         sigma = choose_sigma(num_nodes, len(lists), uniform=self.uniform)
@@ -108,6 +119,40 @@ class WalkScores:
         )
         value: Tensor = loss(z_positive, z_negative, groups)
         return value
+
+    def _near_loss(
+        self,
+        weights: Tensor,
+        hidden: IntArray,
+        positives: IntArray,
+        negatives: NearFarNegatives,
+    ) -> Tensor:
+        """Return the N-pair loss on near and far negatives; keep the far part's error.
+
+        All of the batch's positives are hidden, also those that are not compared.
+        """
+        batch = NearBatch(
+            positives[negatives.used],
+            negatives.lists,
+            negatives.groups,
+            negatives.num_near,
+            negatives.far,
+            negatives.weight,
+        )
+        # Of the batch's negatives only near ones have large scores, and all of those
+        # are here: what they stand for decides, as in plain training.
+        num_nodes = self.pairs.structure.num_nodes
+        sigma = choose_sigma(num_nodes, int(batch.size), uniform=True)
+        loss, error = near_step(
+            weights,
+            self.pairs,
+            batch,
+            sigma=sigma or "estimate",
+            hidden=hidden,
+            **self.options,
+        )
+        self.far_errors.append(error)
+        return loss
 
     def score(
         self, weights: Tensor, hidden: IntArray, positives: IntArray, lists: PairLists
