@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -27,10 +28,14 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
             unfolded.append(_option(name, parameter.default, kind))
 
     def command(**given: Any) -> None:
-        for name, kind in groups.items():
-            own = {field.name: given.pop(field.name) for field in fields(kind)}
-            given[name] = kind(**own)
-        function(**given)
+        with ExitStack() as stack:
+            for name, kind in groups.items():
+                own = {field.name: given.pop(field.name) for field in fields(kind)}
+                given[name] = options = kind(**own)
+                # Options may ask for something around the whole command: an engine.
+                if hasattr(options, "around"):
+                    stack.enter_context(options.around())
+            function(**given)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__annotations__ = {item.name: item.annotation for item in unfolded}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from gelato.errors import UsageError
 
 
 def _in(panel: str, *names: str, help: str, metavar: str | None = None) -> Any:
@@ -16,6 +20,7 @@ def _in(panel: str, *names: str, help: str, metavar: str | None = None) -> Any:
 _DATA = "Data: your own files, or a benchmark graph"
 _SPLIT = "Split: which edges are held out"
 _CANDIDATES = "Candidates: which pairs are ranked"
+_ENGINE = "Engine: where the work runs"
 _OUTPUT = "Output"
 
 
@@ -214,7 +219,55 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class EngineOptions:
+    """Where the work runs."""
+
+    engine: Annotated[
+        str | None,
+        _in(
+            _ENGINE,
+            "--engine",
+            metavar="NAME",
+            help="local: threads (default). processes: workers on this machine. ray: "
+            "a Ray cluster. Results do not depend on it.",
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        _in(
+            _ENGINE,
+            "--address",
+            metavar="HOST:PORT",
+            help="The Ray cluster, or auto; default: Ray workers on this machine.",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        _in(_ENGINE, "--workers", metavar="N", help="Workers to use (all cores)."),
+    ] = None
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Let everything inside run on the engine that the options name."""
+        name = self.engine or (None if self.address is None else "ray")
+        if name is None and self.workers is not None:
+            raise UsageError(
+                "--workers needs an engine.",
+                hint="Add --engine processes or --engine ray; threads are counted by "
+                "--threads.",
+            )
+        if name is None or getattr(self, "dry_run", False):
+            yield
+            return
+        from gelato.engines import make_engine, use_engine
+
+        engine = make_engine(name, workers=self.workers, address=self.address)
+        with engine, use_engine(engine):
+            yield
+
+
+@dataclass(frozen=True)
+class RunOptions(EngineOptions):
     """How to work."""
 
     dry_run: Annotated[

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
+from gelato.engines import Engine, use_engine
 from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.explain import explain_pair
 from gelato.explanation import Explanation
@@ -119,11 +120,13 @@ class Model(ABC):
             logger.info(note)
         return made.table
 
-    def prediction(self, **options: Any) -> Prediction:
+    def prediction(
+        self, *, engine: Engine | str | None = None, **options: Any
+    ) -> Prediction:
         """Return the table of :meth:`predict` together with notes for people.
 
         Where the model was fitted on a split, its validation edges tell the expected
-        precision of every rank.
+        precision of every rank. ``engine`` is as for :func:`gelato.evaluate`.
         """
         graph = self._fitted_graph()
         if self.split_ is not None and len(self.split_.valid):
@@ -133,7 +136,8 @@ class Model(ABC):
             if validation is known:
                 self.validation_counts_ = known.counts
             return made
-        return make_prediction(self.scorer(graph), graph, **options)
+        with use_engine(engine):
+            return make_prediction(self.scorer(graph), graph, **options)
 
     def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
         """Return why a pair scores what it scores, walk by walk.
