@@ -160,6 +160,9 @@ def test_meanings_name_what_is_covered():
     several = rank_models([row("a", 0.3, s, k) for s in "vwxyz" for k in (1, 2)])
     assert "over 5 splits, 2 seeds averaged" in wording.covered(several)
     assert wording.advice(several) == ""
+    mixed = [row("a", 0.3, s) for s in "xy"]
+    mixed += [row("b", 0.2, "x", ap_resampled=draws(0, 0.2))]
+    assert "one split only" in wording.covered(rank_models(mixed))
     rows = [row(m, x, s) for m, x in (("a", 0.3), ("b", 0.2), ("c", 0.3)) for s in "xy"]
     lines = wording.told_apart(rank_models(rows), str.upper)
     assert lines == ["Worse than A: B.", "No difference to be seen: A and C."]

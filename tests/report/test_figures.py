@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gelato import evaluate, make, split_edges, worked_example
+from gelato import compare, evaluate, make, split_edges, worked_example
+from gelato.comparison.sides import SAME
+from gelato.comparison.summary import rank_models
 from gelato.drawing import save_figure
 from gelato.graph import Graph
 from gelato.ranking import metrics
 from gelato.report.figures import draw_comparison, draw_example
+from gelato.report.interval_figure import draw_intervals
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +65,23 @@ def test_files_are_whole_and_the_same_every_time(tmp_path):
     assert first[1].read_text().rstrip().endswith("</svg>")
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_intervals_are_drawn_where_they_are():
+    rng = np.random.default_rng(1)
+    graph = Graph.from_indices(40, rng.integers(0, 40, (150, 2)))
+    table = compare(graph, {"$a$": "cn", "ac": "ac", "pa": "pa"}, splits=3)
+    entries = rank_models(table.to_dicts())
+    means, gains = draw_intervals(entries, "title").axes
+    names = [label.get_text() for label in means.get_yticklabels()]
+    assert names == [entry["model"].replace("$", r"\$") for entry in entries]
+    for axes, key in ((means, "interval"), (gains, "difference")):
+        expected = [entry[key]["ap"] for entry in entries if entry[key]["ap"]]
+        lines = [x.get_xdata() for x in axes.get_lines() if len(x.get_xdata()) == 2]
+        drawn = [x for x in lines if list(x) != [0, 0]]  # the line of no difference
+        ends = [[100 * part["low"], 100 * part["high"]] for part in expected]
+        np.testing.assert_allclose(drawn, ends)
+    hollow = [x.get_markerfacecolor() == "white" for x in gains.get_lines()]
+    unseen = [e["difference"]["ap"]["verdict"] == SAME for e in entries[1:]]
+    assert sum(hollow) == sum(unseen)
+    assert len(draw_intervals(entries[:1], "alone").axes) == 1

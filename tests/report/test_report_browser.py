@@ -9,7 +9,12 @@ import time
 
 import pytest
 
+from gelato import compare
 from gelato.explanation import printable
+from gelato.report.comparison_summary import summarise_rows
+from gelato.report.page import write_report
+from gelato.report.wording import difference, spread
+from small_graphs import community_graph
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing")
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -45,13 +50,17 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, run_page, tmp_path):
-    """Open the page; afterwards nothing may have been requested or logged."""
     path = tmp_path / "report.html"
     path.write_text(run_page, encoding="utf-8")
+    yield from opened(browser, path, browser)
+
+
+def opened(browser, path, given):
+    """Open a page; afterwards nothing may have been requested or logged."""
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.get_log("performance")
     browser.get(path.as_uri())
-    yield browser
+    yield given
     asked = []
     for entry in browser.get_log("performance"):
         event = json.loads(entry["message"])["message"]
@@ -61,6 +70,18 @@ def page(browser, run_page, tmp_path):
     local = ("data:", "blob:", "chrome:", path.as_uri())
     assert [url for url in asked if not url.startswith(local)] == []
     assert browser.get_log("browser") == []
+
+
+@pytest.fixture
+def comparison(browser, tmp_path):
+    """A page about three models on three splits."""
+    graph = community_graph(60)
+    table = compare(graph, ["cn", "ac", "pa"], splits=3, protocols=["all", "sampled"])
+    summary = summarise_rows(
+        [dict(row, run="", seconds=0.1) for row in table.to_dicts()]
+    )
+    path = write_report(summary, tmp_path / "comparison.html")
+    yield from opened(browser, path, summary)
 
 
 def column(page, number):
@@ -194,3 +215,30 @@ def test_dark_and_print_have_colours_of_their_own(page):
     assert light[0] != dark[0]
     assert light[1] != dark[1]
     assert paper == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_comparison_has_intervals_and_sorts_by_difference(comparison, browser):
+    rows = browser.find_elements(
+        By.CSS_SELECTOR, "#ranking-table tbody:first-of-type tr"
+    )
+    fair = [entry for entry in comparison["ranking"] if not entry["biased"]]
+    for row, entry in zip(rows, fair, strict=True):
+        cells = [cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")]
+        found = entry["difference"]["ap"]
+        assert cells[0] == entry["model"]
+        assert cells[2] == spread(entry["mean"]["ap"], entry["interval"]["ap"])
+        assert cells[3] == difference(found)
+    assert " ± " in rows[-1].text
+    heads = browser.find_elements(By.CSS_SELECTOR, "#ranking-table thead button")
+    heads[3].click()
+    heads[3].click()
+    first = browser.find_element(By.CSS_SELECTOR, "#ranking-table tbody tr th").text
+    lowest = min(fair[1:], key=lambda entry: entry["difference"]["ap"]["value"])
+    assert first == lowest["model"]
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg .whisker")) == 3
+    told = browser.find_element(By.ID, "meaning").text
+    assert "over 3 splits" in told
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= 360

@@ -37,7 +37,9 @@ def finish(
     screen.show(f"{title}{_runs_text(ranking)}\n", table)
     if fair:
         said = [*verdicts, wording.covered(fair), wording.unadjusted(fair)]
-        screen.show("", *filter(None, [*said, wording.advice(fair)]))
+        if first.kind == "random":  # others are what they are
+            said.append(wording.advice(fair))
+        screen.show("", *filter(None, said))
     if len(fair) < len(ranking):
         screen.show(
             f"\n{BIASED}: measured against as many random non-edges as edges, which "

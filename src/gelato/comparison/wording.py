@@ -21,18 +21,30 @@ def covered(entries: Sequence[Mapping[str, Any]]) -> str:
         Of :func:`~gelato.comparison.summary.rank_models`.
     """
     known = [entry for entry in entries if entry["interval"]["ap"] is not None]
-    if not known:
-        return "The runs do not tell how sure these numbers are."
-    splits = max(entry["splits"] for entry in known)
-    seeds = max(entry["seeds"] for entry in known)
+    several = [entry for entry in known if entry["splits"] > 1]
+    single = [entry for entry in known if entry["splits"] == 1]
+    told = [_over_splits(several)] if several else []
+    if single and not several:
+        told.append(_over_links(single))
+    elif single:
+        told.append("Where a model has one split only, it covers its test edges alone.")
+    return " ".join(told) or "The runs do not tell how sure these numbers are."
+
+
+def _over_splits(entries: Sequence[Mapping[str, Any]]) -> str:
+    splits = max(entry["splits"] for entry in entries)
+    seeds = max(entry["seeds"] for entry in entries)
     averaged = f", {seeds} seeds averaged in each" if seeds > 1 else ""
-    if splits > 1:
-        return (
-            f"± is a 95 % confidence interval over {splits} splits{averaged}, widened "
-            "because they share training edges (Nadeau and Bengio). It covers which "
-            f"edges are held out{' and training seeds' if seeds > 1 else ''}, on this "
-            "graph."
-        )
+    return (
+        f"± is a 95 % confidence interval over {splits} splits{averaged}, widened "
+        "because they share training edges (Nadeau and Bengio). It covers which "
+        f"edges are held out{' and training seeds' if seeds > 1 else ''}, on this "
+        "graph."
+    )
+
+
+def _over_links(entries: Sequence[Mapping[str, Any]]) -> str:
+    seeds = max(entry["seeds"] for entry in entries)
     over = f" and over {seeds} seeds" if seeds > 1 else ""
     also = " and training seeds" if seeds > 1 else ""
     return (
