@@ -193,7 +193,7 @@ def mean_gain(
 
 
 def graph_statistics(graph: Graph) -> list[Any]:
-    """Return a graph's statistics as the paper prints them; see :func:`statistics_of`."""
+    """Return a graph's statistics, as :func:`statistics_of` gives them."""
     return statistics_of(graph.num_nodes, graph.num_edges, graph.num_attributes)
 
 

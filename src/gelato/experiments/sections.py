@@ -258,7 +258,7 @@ def _claims(experiment: Experiment, results: Path) -> list[Table]:
         if claim.ours is None:
             missing[claim.name] = claim.command
     header = ("claim", "paper says", "paper's tables", "ours", "note")
-    return [Table(header, tuple(rows), 1, missing=missing)]
+    return [Table(header, tuple(rows), 5, missing=missing)]
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -36,19 +36,16 @@ def toy_experiment(experiment: Experiment) -> Experiment:
     Rows that are only known from the paper stay without runs. Published numbers are
     left out: a toy must not be compared with them.
     """
-    rows: dict[str, Row] = {}
     if experiment.name == "sensitivity":
-        rows = {row.name: row for row in _toy_grid()}
-    else:
-        order = sorted(experiment.rows, key=lambda row: row.dataset != DATASET)
-        for row in order:
-            short = toy_row(row)
-            kept = rows.get(row.name)
-            if kept is None or (not kept.seeds and short.seeds):
-                rows[row.name] = short
+        return replace(experiment, rows=_toy_grid(), remarks=())
+    rows: dict[str, Row] = {}
+    for row in sorted(experiment.rows, key=lambda row: row.dataset != DATASET):
+        short = toy_row(row)
+        kept = rows.get(row.name)
+        if kept is None or (not kept.seeds and short.seeds):
+            rows[row.name] = short
     names = dict.fromkeys(row.name for row in experiment.rows)
-    ordered = [rows[name] for name in names if name in rows] or list(rows.values())
-    return replace(experiment, rows=tuple(ordered), remarks=())
+    return replace(experiment, rows=tuple(rows[name] for name in names), remarks=())
 
 
 def toy_row(row: Row) -> Row:
@@ -57,7 +54,7 @@ def toy_row(row: Row) -> Row:
     given = {k: v for k, v in row.parameters.items() if k == "batches"}
     parameters = preset(DATASET, row.method) | own | given
     parameters |= _SHORT.get(row.method, {})
-    if own.get("training") == "unbiased" and row.group == "GNN":
+    if own.get("training") == "unbiased":  # a pass over all pairs
         parameters["epochs"] = 1
     return replace(
         row,
@@ -70,14 +67,14 @@ def toy_row(row: Row) -> Row:
     )
 
 
-def _toy_grid() -> list[Row]:
+def _toy_grid() -> tuple[Row, ...]:
     """Return a line of eta and a grid of alpha and beta, as small as can be."""
     chosen = preset(DATASET)
     combinations = [{"eta": eta} for eta in _ETAS]
     combinations += [{"alpha": a, "beta": b} for a in _ALPHAS for b in _BETAS]
-    rows = []
+    rows = {}
     for changed in combinations:
         parameters = chosen | changed | _SHORT["gelato"]
         title = gelato_title("gelato", parameters)
-        rows.append(Row("gelato", DATASET, parameters, (1,), {}, LABEL, title))
-    return rows
+        rows[title] = Row("gelato", DATASET, parameters, (1,), {}, LABEL, title)
+    return tuple(rows.values())
