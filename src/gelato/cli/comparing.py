@@ -66,9 +66,13 @@ class Comparing:
         Once a run is finished, Ctrl-C and failures are kept in ``stopped``: what was
         finished is shown first.
         """
+        from gelato.engines import current_engine
+
         models = [model for item in self.contenders for model in item.models.values()]
-        # A training has a bar of its own, and two of them would fight for the terminal.
+        # A training has a bar of its own, and two of them would fight for the terminal;
+        # those of an engine's workers have none.
         lone = self.budget is None and not any(map(is_trained, models))
+        lone = lone or current_engine() is not None
         try:
             if lone:
                 with self.screen.progress("comparing") as bar:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gelato.cli.grouping import grouped
-from gelato.cli.options import OutputOptions
+from gelato.cli.options import EngineOptions, OutputOptions
 from gelato.cli.outputs import check_output_file
 from gelato.cli.screen import Screen
 from gelato.cli.settings import whole_numbers
@@ -27,6 +27,7 @@ def add(app: typer.Typer) -> None:
 
 def reproduce(
     output: OutputOptions,
+    engine: EngineOptions,
     what: Annotated[
         list[str] | None,
         typer.Argument(

@@ -14,7 +14,7 @@ from gelato.cli.screen import Screen
 from gelato.cli.training import Interrupted, watch_training
 
 if TYPE_CHECKING:
-    from gelato.experiments.jobs import Place
+    from gelato.experiments.jobs import Job, Place
     from gelato.experiments.paper import Experiment
 
 Drawn = dict[str, dict[str, list[Path]]]
@@ -27,10 +27,10 @@ def run_missing(
     place: Place,
     seeds: tuple[int, ...] | None,
 ) -> None:
-    """Do what is missing, one thing after the other."""
+    """Do what is missing, one thing after the other; on an engine, side by side."""
     from gelato.experiments.jobs import missing_jobs
 
-    missing = missing_jobs(experiments, place, seeds)
+    missing = _run_together(screen, missing_jobs(experiments, place, seeds), place)
     for done, job in enumerate(missing):
         screen.line(f"run {done + 1} of {len(missing)}: {job.title}")
         started = time.monotonic()
@@ -42,6 +42,29 @@ def run_missing(
             ) from stop
         spent = numbers.duration(time.monotonic() - started)
         screen.line(f"  {said} after {spent}")
+
+
+def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]:
+    """Do the runs on the engine in use, if there is one; return what is left."""
+    from gelato.engines import current_engine
+    from gelato.experiments.jobs import run_title
+    from gelato.experiments.spreading import perform_together
+
+    engine = current_engine()
+    specs = [job.spec for job in missing if job.spec is not None]
+    if engine is None or engine.name == "local" or not specs:
+        return missing
+    screen.line(f"{numbers.plural(len(specs), 'run')} on {engine.workers} workers")
+    runs = perform_together(engine, specs, place.results)
+    try:
+        for done, (spec, record) in enumerate(runs, start=1):
+            ap = numbers.percent(record["metrics"]["ap"])
+            screen.line(f"{done} of {len(specs)}: {run_title(spec)}: AP {ap}")
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            "What was finished is recorded: the same command goes on from there."
+        ) from stop
+    return [job for job in missing if job.spec is None]
 
 
 def draw_all(experiments: Sequence[Experiment], place: Place, folder: Path) -> Drawn:

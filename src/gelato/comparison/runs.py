@@ -10,6 +10,8 @@ from typing import Any
 import polars as pl
 
 from gelato.comparison.budgets import Budget, Tuned
+from gelato.comparison.spreading import Item, Plan, spread
+from gelato.engines import Engine, current_engine, use_engine
 from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make, model_class, parameter_names
@@ -65,6 +67,7 @@ def compare(
     tune_trials: int | None = None,
     tune_seconds: float | None = None,
     threads: int | None = None,
+    engine: Engine | str | None = None,
     progress: Report | None = None,
 ) -> pl.DataFrame:
     """Fit and evaluate models on the same splits and return one row per run.
@@ -90,6 +93,9 @@ def compare(
         validation edges and with this budget for each.
     threads : int, optional
         Number of threads.
+    engine : {"local", "processes", "ray"} or Engine, optional
+        Where runs happen; other than on local threads, one task each, side by side.
+        Does not change the numbers.
     progress : callable, optional
         Called with (what runs now, runs done, runs in all).
 
@@ -112,15 +118,16 @@ def compare(
     ['aa', 'cn']
     """
     made = draw_splits(data, splits)
-    rows = measure(
-        [*_contenders(models, seeds)],
-        made,
-        protocols=protocols,
-        budget=Budget.given(tune_trials, tune_seconds),
-        threads=threads,
-        progress=progress,
-    )
-    return as_table(list(rows))
+    with use_engine(engine):
+        rows = measure(
+            [*_contenders(models, seeds)],
+            made,
+            protocols=protocols,
+            budget=Budget.given(tune_trials, tune_seconds),
+            threads=threads,
+            progress=progress,
+        )
+        return as_table(list(rows))
 
 
 def draw_splits(
@@ -154,13 +161,18 @@ def measure(
 
     Whoever stops asking has kept what was finished, and on a finished split all models
     can be compared. ``fit`` and ``tune`` stand in for the library's own, to show
-    progress.
+    progress; workers of an engine have nobody to show it to.
     """
     total = len(splits) * sum(len(item.models) for item in contenders)
     if not total:
         raise UsageError(
             "There is nothing to compare.", hint="Name at least one model."
         )
+    engine = current_engine()
+    if engine is not None and engine.name != "local":
+        plan = Plan(contenders, splits, protocols, budget)
+        yield from spread(engine, plan, _run_item, progress)
+        return
     place = 0
     for part, split in enumerate(splits):
         for item in contenders:
@@ -176,6 +188,20 @@ def measure(
                 place += 1
     if progress is not None:
         progress("", total, total)
+
+
+def _run_item(plan: Plan, item: Item) -> list[dict[str, Any]]:
+    """Run seeds of a contender on a split, inside a worker."""
+    part, number, seeds = item
+    contender, split, tuned = plan.contenders[number], plan.splits[part], None
+    rows: list[dict[str, Any]] = []
+    for seed in seeds:
+        model = contender.models[seed]
+        run = Run(contender.label, seed, model, split, part, 0, len(seeds))
+        if plan.budget is not None and tuned is None:
+            tuned = plan.budget.spend(model, split, None)
+        rows += _rows(run, tuned, _fit, plan.protocols, None, plan.splits)
+    return rows
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
