@@ -138,12 +138,12 @@ def comparison_verdict(summary: dict[str, Any]) -> str:
         gain = f"{times(mean / other)} times" if other else "more than"
         text += (
             f", {gain} the next best ({shown(next_best['model'])}, "
-            f"{hundredths(other)} %{_doubt(best, next_best)})"
+            f"{hundredths(other)} %{_unseen(best, next_best)})"
         )
     return f"{text}; a random order has {percent(best['random_ap'])}."
 
 
-def _doubt(best: dict[str, Any], next_best: dict[str, Any]) -> str:
+def _unseen(best: dict[str, Any], next_best: dict[str, Any]) -> str:
     """Return a caution where the best of a comparison may not be better."""
     found = next_best["difference"]["ap"] or {}
     against_best = next_best["against"] == best["model"]
