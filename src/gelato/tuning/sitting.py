@@ -95,8 +95,8 @@ class Sitting:
         """Run one trial; tell whether the clock ended it."""
         number, began = len(self.records), monotonic()
         live = self.study.ask(proposal, number)
-        self._tell(_label(live.parameters), number)
         try:
+            self._tell(_label(live.parameters), number)
             outcome = self._repeated(live) or self._run(live, number)
         except BaseException:
             self.study.forget(live)

@@ -93,7 +93,11 @@ class Study:
         if proposal == "drawn":
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)
             self.study.sampler = optuna.samplers.TPESampler(
-                seed=int(state[0]), n_startup_trials=_EVEN_TRIALS
+                seed=int(state[0]),
+                n_startup_trials=_EVEN_TRIALS,
+                multivariate=False,
+                # What a killed sitting left running must not be learned from.
+                constant_liar=False,
             )
         else:
             self.study.sampler = _given_sampler(proposal)
@@ -120,6 +124,14 @@ class Study:
         from optuna.trial import TrialState
 
         self.study.tell(live.trial, state=TrialState.FAIL)
+
+    def forget_running(self) -> None:
+        """Give up what a killed process left running."""
+        from optuna.trial import TrialState
+
+        for trial in self.study.get_trials(deepcopy=False):
+            if not trial.state.is_finished():
+                self.study.tell(trial.number, state=TrialState.FAIL)
 
     def _finished(self) -> list[optuna.trial.FrozenTrial]:
         trials = self.study.get_trials(deepcopy=False)
@@ -166,7 +178,9 @@ def open_study(
         with hold_study_file(path) as place:
             made = _stored_study(place, pruner)
             _check_identity(made, identity, path)
-            yield Study(made, space, search, seed)
+            opened = Study(made, space, search, seed)
+            opened.forget_running()
+            yield opened
 
 
 def require_optuna() -> Any:
