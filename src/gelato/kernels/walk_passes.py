@@ -31,7 +31,7 @@ def score_pairs(
     dtype = matrix.values.dtype
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, matrix.num_nodes))
-    bounds = _row_bounds(matrix, lists)
+    bounds = row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
     arrays = matrix.arrays
 
@@ -71,7 +71,7 @@ def pull_gradients(
     """
     by_slot = np.zeros((NUM_CHUNKS, len(matrix.values)), matrix.values.dtype)
     by_node = np.zeros((NUM_CHUNKS, matrix.num_nodes))
-    bounds = _row_bounds(matrix, lists)
+    bounds = row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
     arrays = matrix.arrays
 
@@ -89,15 +89,32 @@ def pull_gradients(
         )
 
     run_chunks(task, NUM_CHUNKS, threads)
+    return fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
+
+
+def fold_chunks(
+    matrix: StepMatrix,
+    by_slot: Floats,
+    by_node: npt.NDArray[np.float64],
+    num_edges: int,
+    at_nodes: npt.NDArray[np.float64] | None,
+) -> npt.NDArray[np.float64]:
+    """Sum the buffers of all chunks, in their order, into gradients of edges.
+
+    ``by_slot`` and ``by_node`` have a row per chunk, as
+    :func:`gelato.kernels.walk_training.backward_rows` fills them.
+    """
     total = by_node.sum(axis=0)
     if at_nodes is not None:
         total += at_nodes
-    return np.asarray(_fold_slots(arrays, matrix.slot_edge, by_slot, total, num_edges))
+    slots = matrix.slot_edge
+    return np.asarray(_fold_slots(matrix.arrays, slots, by_slot, total, num_edges))
 
 
-def _row_bounds(
+def row_bounds(
     matrix: StepMatrix, lists: tuple[PairLists, PairLists]
 ) -> npt.NDArray[np.int64]:
+    """Return the bounds of chunks of rows that cost about the same."""
     counts = np.diff(lists[0].offsets) + np.diff(lists[1].offsets)
     cost = np.where(counts > 0, matrix.two_hop_cost, 0.0) + counts * (
         matrix.tail_size + 4.0

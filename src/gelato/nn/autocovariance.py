@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gelato.engines.walk_passes import pull_gradients, score_pairs
 from gelato.errors import UsageError
-from gelato.kernels.walk_passes import pull_gradients, score_pairs
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 
 Lists = tuple[PairLists, PairLists]

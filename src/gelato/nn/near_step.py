@@ -20,9 +20,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gelato.engines.walk_passes import pull_gradients, score_pairs
 from gelato.errors import UsageError
 from gelato.kernels.group_loss import NPairTerms, n_pair_terms, through_deviation
-from gelato.kernels.walk_passes import pull_gradients, score_pairs
 from gelato.kernels.walk_structure import PairLists, StepMatrix
 from gelato.nn.autocovariance import Walk, as_array, sum_of_squares
 from gelato.nn.standardise import IntArray, Sigma, TrainingPairs
