@@ -251,8 +251,9 @@ class GelatoTask(EnhancedTask):
                 return sampler
             self.notes = (why,) if why else ()
         # The samplers of few negatives run no kernels.
-        threads = {"threads": given.threads} if given.training == "unbiased" else {}
-        return make_sampler(given.training, self.structure, edges, **dealt, **threads)
+        if given.training == "unbiased":
+            dealt["threads"] = given.threads
+        return make_sampler(given.training, self.structure, edges, **dealt)
 
     def _scores(self) -> StepScores:
         if self.module.mixture is not None:
