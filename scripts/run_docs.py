@@ -34,7 +34,7 @@ _STEP = re.compile(
 _ELLIPSIS = "..."
 _SEPARATOR = "=== end of block ==="
 # What the machine decides, and the width that follows from it.
-_MEASURED = re.compile(r"<?\s*[\d.,]+ ?(ms|s|min|KB|MB|GB)\b")
+_MEASURED = re.compile(r"(?:< )?[\d.,]+ ?(ms|s|min|KB|MB|GB)\b")
 _RULE = re.compile(r"─+")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 _TOLERANCE = 0.05
