@@ -1,4 +1,4 @@
-"""``gelato data``: the benchmark graphs, and how to get them."""
+"""``gelato data``: the benchmark graphs, and graphs drawn for tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from gelato.cli import numbers
 from gelato.cli.grouping import grouped
+from gelato.cli.making import make
 from gelato.cli.options import OutputOptions
 from gelato.cli.screen import Screen, make_facts, make_table
 from gelato.errors import MissingDataError
@@ -31,13 +32,14 @@ _WHERE = {
 def add(app: typer.Typer) -> None:
     """Register the verb and what it can do."""
     group = typer.Typer(
-        help="List, describe, find or fetch the benchmark graphs.",
+        help="List, describe, find or fetch the benchmark graphs; or draw a graph.",
         rich_markup_mode="rich",
     )
     group.command("list")(grouped(list_graphs))
     group.command("show")(grouped(show))
     group.command("path")(grouped(print_path))
     group.command("fetch")(grouped(fetch))
+    group.command("make")(grouped(make))
     app.add_typer(group, name="data")
 
 

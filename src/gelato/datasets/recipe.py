@@ -12,7 +12,7 @@ from gelato.graph import FloatArray
 
 # Node pairs are numbered u * n + v in 64 bits; far below that, memory decides.
 _MOST_NODES = 100_000_000
-_DEFAULT_COMMUNITY = 50
+_DEFAULT_COMMUNITY = 30
 _DEFAULT_MAX_DEGREE = 1000
 
 
@@ -25,7 +25,7 @@ class GraphRecipe:
     nodes : int
         Number of nodes n, at least 2.
     communities : int, optional
-        Number of communities, of uneven sizes; default: one for every 50 nodes.
+        Number of communities, of uneven sizes; default: one for every 30 nodes.
     average_degree : float
         Edges are ``n * average_degree / 2``.
     exponent : float
@@ -51,8 +51,8 @@ class GraphRecipe:
     average_degree: float = 6.0
     exponent: float = 2.5
     max_degree: int | None = None
-    inside: float = 0.7
-    closure: float = 0.25
+    inside: float = 0.9
+    closure: float = 0.4
     attributes: int = 500
     words: float = 12.0
     signal: float = 0.7

@@ -16,6 +16,7 @@ import numpy as np
 from gelato.engines import map_shared
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import counting
+from gelato.kernels.chunks import NUM_CHUNKS, run_chunks
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.near_pass import FarClasses, count_near
 from gelato.ranking.pair_scores import score_pairs
@@ -188,7 +189,7 @@ def _count(
     )
     total = np.zeros(job.num_bins, dtype=np.int64)
     if near:
-        total = far_bins(scorer.far, candidates, thresholds)  # type: ignore[attr-defined]
+        total = far_bins(scorer.far, candidates, thresholds, threads)  # type: ignore[attr-defined]
     near_pairs = done = 0
     spans = row_spans(rows, row_costs(scorer, rows, n))
     for bins, visited, size in map_shared(_count_span, job, spans, threads=threads):
@@ -212,7 +213,12 @@ def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int, int]:
     return bins, 0, len(rows)
 
 
-def far_bins(far: ClosedForm, candidates: AllPairs, thresholds: FloatArray) -> IntArray:
+def far_bins(
+    far: ClosedForm,
+    candidates: AllPairs,
+    thresholds: FloatArray,
+    threads: int | None = None,
+) -> IntArray:
     """Fill the bins as if every candidate had its closed-form score."""
     t = len(thresholds)
     above = np.zeros(t, dtype=np.int64)
@@ -221,7 +227,7 @@ def far_bins(far: ClosedForm, candidates: AllPairs, thresholds: FloatArray) -> I
     for rows, columns, same in candidates.rectangles:
         if not len(rows) or not len(columns):
             continue
-        some, loose = _count_rectangle(far, rows, columns, thresholds)
+        some, loose = _count_rectangle(far, rows, columns, thresholds, threads)
         size = len(rows) * len(columns)
         if same:
             strict, tied = _count_diagonal(far, rows, thresholds)
@@ -251,7 +257,11 @@ def _bins_of_counts(above: IntArray, at_least: IntArray, total: int) -> IntArray
 
 
 def _count_rectangle(
-    far: ClosedForm, rows: IntArray, columns: IntArray, thresholds: FloatArray
+    far: ClosedForm,
+    rows: IntArray,
+    columns: IntArray,
+    thresholds: FloatArray,
+    threads: int | None,
 ) -> tuple[IntArray, IntArray]:
     lefts, left_counts = np.unique(far.left[rows], return_counts=True)
     rights, right_counts = np.unique(far.right[columns], return_counts=True)
@@ -264,19 +274,19 @@ def _count_rectangle(
     lowest = far.scale * (lefts[-1] * rights[-1])
     highest = far.scale * (lefts[0] * rights[0])
     # Thresholds outside the range of products need no staircase.
-    start, end = np.searchsorted(thresholds, [lowest, highest], side="left")
+    start = int(np.searchsorted(thresholds, lowest, side="left"))
     end = int(np.searchsorted(thresholds, highest, side="right"))
     above[:start] = at_least[:start] = len(rows) * len(columns)
-    counting.count_products(
-        far.scale,
-        lefts,
-        left_counts.astype(np.int64),
-        rights,
-        totals,
-        thresholds[start:end],
-        above[start:end],
-        at_least[start:end],
-    )
+    products = (far.scale, lefts, left_counts.astype(np.int64), rights, totals)
+    # Where every node has a degree of its own, this is what a far pass costs.
+    bounds = np.linspace(start, end, NUM_CHUNKS + 1).astype(int)
+
+    def count(chunk: int) -> None:
+        part = slice(bounds[chunk], bounds[chunk + 1])
+        counted = (thresholds[part], above[part], at_least[part])
+        counting.count_products(*products, *counted)
+
+    run_chunks(count, NUM_CHUNKS, threads)
     return above, at_least
 
 
