@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gelato.experiments.jobs import run_specs
+from gelato.experiments.orderings import _verdict, orderings
 from gelato.experiments.paper import experiment_names, read_experiment
 from gelato.experiments.parameter_counts import count_parameters
 from gelato.experiments.selection import selections
@@ -65,3 +66,21 @@ def test_selection_names_what_it_lacks(tmp_path):
     assert found["cora"].command == "gelato reproduce sensitivity --datasets cora"
     assert "20 combinations" in found["cora"].lacking
     assert found["pubmed"].command.startswith("gelato tune")
+
+
+def test_orderings_hold_in_the_paper_s_own_numbers(tmp_path):
+    found = orderings(tmp_path)
+    assert len(found) > 15
+    held = [one for one in found if one.published == "holds"]
+    assert len(held) == len(found) - len(
+        [one for one in found if one.published.startswith("missing")]
+    )
+    # Only heuristics could be recorded without a training: nothing of ours is here.
+    assert all(one.ours.startswith("missing") and one.command for one in found)
+
+
+def test_a_broken_ordering_is_named():
+    found = _verdict([{"A": 2.0}, {"B": 3.0, "C": None}])
+    assert found == "broken: A 2.00, B 3.00"
+    assert _verdict([{"A": 2.0}, {"B": 1.0, "C": None}]) == "missing: C"
+    assert _verdict([{"A": 2.0}, {"B": 1.0}]) == "holds"

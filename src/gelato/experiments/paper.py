@@ -318,8 +318,9 @@ def read_facts(name: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    name : {"datasets", "hyperparameters", "time"}
-        Which one: ``columns`` names the numbers of every entry of ``rows``.
+    name : {"datasets", "hyperparameters", "orderings", "time"}
+        Which one; ``columns``, if given, names the numbers of every entry of
+        ``rows``.
     """
     folder = resources.files("gelato.experiments") / "specs" / "facts"
     names = [entry.name.removesuffix(".toml") for entry in folder.iterdir()]

@@ -14,6 +14,7 @@ from typing import Any
 
 from gelato.datasets.catalog import find
 from gelato.experiments.claims import claims, statistics_of
+from gelato.experiments.orderings import orderings
 from gelato.experiments.paper import Experiment, Row, read_experiment, read_facts
 from gelato.experiments.parameter_counts import NAMED, count_parameters
 from gelato.experiments.selection import selections
@@ -258,7 +259,15 @@ def _claims(experiment: Experiment, results: Path) -> list[Table]:
         if claim.ours is None:
             missing[claim.name] = claim.command
     header = ("claim", "paper says", "paper's tables", "ours", "note")
-    return [Table(header, tuple(rows), 5, missing=missing)]
+    return [Table(header, tuple(rows), 5, missing=missing), _orderings(results)]
+
+
+def _orderings(results: Path) -> Table:
+    found = orderings(results)
+    rows = tuple((o.text, o.dataset, o.published, o.ours) for o in found)
+    missing = {f"{o.text} on {o.dataset}": o.command for o in found if o.command}
+    header = ("ordering of AP", "dataset", "paper's numbers", "ours")
+    return Table(header, rows, 4, "Orderings", missing)
 
 
 def _number(value: float | None, unit: str) -> str:
