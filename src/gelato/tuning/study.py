@@ -203,7 +203,7 @@ def _stored_study(path: Path, pruner: Any) -> optuna.Study:
         if not path.stat().st_size:
             return optuna.create_study(direction="maximize", **options)
         return optuna.load_study(**options)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AssertionError, LookupError, TypeError, ValueError) as error:
         raise StoredFileError(
             f"The study {path} cannot be read: {' '.join(str(error).split())}",
             hint="Name a new file.",
