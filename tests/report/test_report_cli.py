@@ -36,6 +36,11 @@ def test_json_is_the_summary_and_writes_no_page(plain_run, capsys, tmp_path):
     assert run(["report", str(plain_run), "--json", "-q", "--nodes", "1,2,3"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert sorted(told["heat_maps"]["nodes"]) == [1, 2, 3]
+    listed = tmp_path / "nodes.csv"
+    listed.write_text("id\n4\n5\n")
+    assert run(["report", str(plain_run), "--json", "-q", "--nodes", str(listed)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sorted(told["heat_maps"]["nodes"]) == [4, 5]
     assert not (plain_run / "report.html").exists()
     file = tmp_path / "report.md"
     assert run(["report", str(plain_run), "-o", str(file), "--top", "3", "-q"]) == 0
@@ -77,6 +82,7 @@ def test_command_of_the_report_makes_the_run_again(plain_run, capsys, monkeypatc
         (["RUN", "RUN", "--top", "3"], 2, "--top is about one run"),
         (["RUN", "--top", "0"], 2, "at least 1"),
         (["RUN", "--nodes", "1,nobody"], 1, "nobody"),
+        (["RUN", "--nodes", ", ,"], 1, "names no node"),
         (["--comparison", "missing.json", "-o", "x.html"], 1, "cannot be read"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -91,6 +92,37 @@ def test_ranking_is_what_evaluate_says(run_folder, run_summary):
     assert verdict["heuristic"] == next(
         row["model"] for row in fair if row["model"] != "gelato"
     )
+    beside = verdict["against_heuristic"]
+    assert beside["gain"] == pytest.approx(verdict["ap"] - verdict["heuristic_ap"])
+    assert beside["error"] > 0
+
+
+def test_a_difference_that_may_be_chance_is_called_so(run_summary):
+    made = copy.deepcopy(run_summary)
+    for gain, error, doubtful in ((0.03, 0.02, True), (-0.05, 0.02, False)):
+        made["verdict"]["against_heuristic"] = {"gain": gain, "error": error}
+        said = wording.run_verdict(made)
+        assert ("a difference of 3 ± 2 points that may be chance" in said) == doubtful
+        assert said.count(". ") == 0  # still one sentence
+
+
+def test_every_cut_off_is_another_list(run_summary):
+    lengths = [cut["k"] for cut in run_summary["expected"]["cut_offs"]]
+    assert len(set(lengths)) == len(lengths)
+
+
+def test_how_the_model_was_chosen_is_told(run_folder, run_summary, tmp_path):
+    assert run_summary["choice"] is None
+    folder = tmp_path / "chosen"
+    shutil.copytree(run_folder, folder)
+    reason = "cn <b>: the best heuristic"
+    choice = {"reason": reason, "candidates": [{}, {}], "seconds": 1.5}
+    (folder / "metrics.json").write_text(json.dumps({"choice": choice}))
+    summary = summarise_run(folder, top=3)
+    assert summary["choice"] == {"reason": reason, "candidates": 2, "took": 1.5}
+    page = to_html(summary)
+    assert "from 2 candidates in 1.5 s: cn &lt;b&gt;: the best heuristic" in page
+    assert f"Chosen by the validation edges: {inert(reason)}." in to_markdown(summary)
 
 
 def test_curves_are_the_metrics(run_folder, run_summary):

@@ -9,6 +9,7 @@ import typer
 
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
 from gelato.cli.grouping import grouped
+from gelato.cli.nodes import node_of
 from gelato.cli.options import OutputOptions
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import PAGE
@@ -60,8 +61,8 @@ def report(
         typer.Option(
             "--nodes",
             metavar="IDS",
-            help="Nodes of the heat maps, separated by commas (those of highest "
-            "degree).",
+            help="Nodes of the heat maps: ids separated by commas, or a file of ids "
+            "(those of highest degree).",
         ),
     ] = None,
     threads: Annotated[
@@ -128,16 +129,16 @@ def _summary(
 
 
 def _node_ids(folder: Path, text: str) -> list[Any]:
-    """Return the ids that a text names, whole numbers where the graph has those."""
+    """Return the ids that a text, or a file of this name, lists."""
+    from gelato.io import read_nodes
     from gelato.storage import read_run
 
     graph = read_run(folder).graph
-    found: list[Any] = []
-    for word in (part.strip() for part in text.split(",")):
-        if graph.find(word) is None and word.lstrip("-").isdecimal():
-            found.append(int(word))
-        else:
-            found.append(word)
+    if Path(text).is_file():
+        found: list[Any] = graph.node_ids[read_nodes(Path(text), graph)].tolist()
+    else:
+        words = (part.strip() for part in text.split(","))
+        found = [node_of(graph, word) for word in words if word]
     if not found:
         raise InputError("--nodes names no node.", hint="For example: --nodes 1,2,3")
     return found

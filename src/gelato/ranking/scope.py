@@ -132,8 +132,8 @@ def expect(
     """
     if validation is None:
         return None, (
-            "expected_precision is empty: the model held out no validation edges; fit "
-            "it on split_edges(graph, valid=0.05, test=0) to have it"
+            "expected_precision is empty: the model held out no validation edges; hold "
+            "some out when it is fitted (valid=0.05, on the command line --valid 0.05)"
         )
     split = validation.split
     rule = scope.of_validation(split)

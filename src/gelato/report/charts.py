@@ -15,6 +15,8 @@ from gelato.report.wording import shown
 # Dark to light, and evenly so: the order survives print and colour blindness.
 _DARK, _MIDDLE, _LIGHT = (38, 20, 84), (31, 128, 141), (250, 238, 180)
 _HELD_OUT = (214, 94, 0)
+# Held-out edges of one kind below which a share says little.
+FEW_EDGES = 5
 
 
 def curve_charts(curves: dict[str, Any], positives: int) -> dict[str, list[Markup]]:
@@ -121,8 +123,13 @@ def expected_chart(expected: dict[str, Any]) -> Markup:
 
 
 def recall_chart(title: str, buckets: list[dict[str, Any]], label: str) -> Markup:
-    """Return the share of held-out edges found, by bucket."""
-    some = [bucket for bucket in buckets if bucket["edges"]]
+    """Return the share of held-out edges found, by bucket.
+
+    A bucket of a few edges would be the tallest bar, or none, by chance: only where
+    there are no larger ones is it drawn.
+    """
+    some = [bucket for bucket in buckets if bucket["edges"] >= FEW_EDGES]
+    some = some or [bucket for bucket in buckets if bucket["edges"]]
     values = [bucket["recall"] for bucket in some]
     up = Axis(0, 1.15 * max([*values, 0.01]), "found", percent=True)
     names = [b["name"].replace(" hops", "").replace(" or more", "+") for b in some]

@@ -27,7 +27,7 @@ _ABOUT = {
     "input adjacency": ("weight", "the edges that the model was given", False),
     "enhanced adjacency": (
         "weight",
-        "edges and similarity pairs with their learned weights",
+        "edges and similarity pairs, as the model weighs them",
         False,
     ),
     "attribute distance": (

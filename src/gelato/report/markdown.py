@@ -53,6 +53,8 @@ def _run(s: dict[str, Any]) -> Iterator[str]:
             f"Split {split['fingerprint']}: {split['train']:,} training, "
             f"{split['valid']:,} validation, {split['test']:,} test edges."
         )
+    if s["choice"] is not None:
+        yield f"Chosen by the validation edges: {inert(s['choice']['reason'])}."
     yield ""
     if s["ranking"] is not None:
         yield from _measured(s)

@@ -152,6 +152,7 @@ def _measured_parts(summary: dict[str, Any]) -> dict[str, Any]:
         "by_degree": charts.recall_chart(
             "Found, by the lower degree of the two nodes", where["by_degree"], "degree"
         ),
+        "few_edges": charts.FEW_EDGES,
         "by_distance": charts.recall_chart(
             "Found, by distance in the training graph", where["by_distance"], "hops"
         ),

@@ -22,6 +22,7 @@ from gelato.report.heatmaps import make_heat_maps
 from gelato.report.link_list import list_links
 from gelato.report.measures import (
     expected_by_rank,
+    gain_over,
     make_curves,
     rank_methods,
     ranking_row,
@@ -64,7 +65,8 @@ def summarise_run(
     -------
     dict
         Plain data for JSON. ``ranking``, ``curves``, ``scores`` and ``where`` are
-        None where the run held out no edges, ``training`` where nothing was trained.
+        None where the run held out no edges, ``training`` where nothing was trained,
+        ``choice`` where the model was named.
         Only entries called ``seconds`` differ between two summaries of one run.
     """
     if top < 1:
@@ -82,6 +84,7 @@ def summarise_run(
         "data": describe_graph(model.graph_),
         "split": None if model.split_ is None else describe_split(model.split_),
         "notes": list(getattr(model, "notes_", ())),
+        "choice": _choice(run),
     }
     tell("ranking the held-out edges")
     if part is None:
@@ -125,7 +128,7 @@ def _measured(run: Run, model: Any, part: Part, threads: int | None) -> dict[str
     scorer = model.scorer(split.train_graph)
     most = 10 * own.counts.num_positives
     return {
-        "verdict": _verdict(model.name, exact),
+        "verdict": _verdict(model, exact, split, part),
         "ranking": {"rows": rows, "notes": notes, "evaluation": own.to_dict()},
         "curves": {
             "exact": make_curves(_strongest(model.name, exact), most=most),
@@ -149,11 +152,15 @@ def _strongest(name: str, exact: dict[str, Evaluation]) -> dict[str, Evaluation]
     return {n: exact[n] for n in (name, *others[:4])}
 
 
-def _verdict(name: str, exact: dict[str, Evaluation]) -> dict[str, Any]:
+def _verdict(
+    model: Any, exact: dict[str, Evaluation], split: EdgeSplit, part: Part
+) -> dict[str, Any]:
     """Return who wins and by how much."""
+    name = model.name
     own, others = exact[name], {n: r for n, r in exact.items() if n != name}
     best = max(exact, key=lambda n: exact[n].ap)
     rival = max(others, key=lambda n: others[n].ap) if others else None
+    beside = None if rival is None else gain_over(model, rival, exact, split, part)
     return {
         "best": best,
         "model": name,
@@ -162,8 +169,21 @@ def _verdict(name: str, exact: dict[str, Evaluation]) -> dict[str, Any]:
         "random_ap": own.random_ap,
         "heuristic": rival,
         "heuristic_ap": None if rival is None else others[rival].ap,
+        "against_heuristic": beside,
         "positives": own.counts.num_positives,
         "candidates": own.counts.num_positives + own.counts.num_negatives,
+    }
+
+
+def _choice(run: Run) -> dict[str, Any] | None:
+    """Return how the model was chosen, where it was not named."""
+    kept = run.metrics.get("choice")
+    if not isinstance(kept, dict) or not isinstance(kept.get("reason"), str):
+        return None
+    return {
+        "reason": kept["reason"],
+        "candidates": len(kept.get("candidates", ())),
+        "took": float(kept.get("seconds", 0.0)),
     }
 
 

@@ -116,12 +116,21 @@ def run_verdict(summary: dict[str, Any]) -> str:
         gain = f"{times(ap / other)} times" if other else "more than"
         return (
             f"{name} is best at finding {among}: AP {percent(ap)}, {gain} the best "
-            f"heuristic ({rival}, {percent(other)}); {chance}."
+            f"heuristic ({rival}, {percent(other)}){_doubt(found)}; {chance}."
         )
     return (
         f"{rival} is best at finding {among}: AP {percent(other)}, ahead of this run's "
-        f"{name} with {percent(ap)}; {chance}."
+        f"{name} with {percent(ap)}{_doubt(found)}; {chance}."
     )
+
+
+def _doubt(found: dict[str, Any]) -> str:
+    """Return a word of caution where so few edges cannot tell two methods apart."""
+    beside = found.get("against_heuristic")
+    if beside is None or abs(beside["gain"]) > 2 * beside["error"]:
+        return ""
+    gain, error = 100 * abs(beside["gain"]), 100 * beside["error"]
+    return f", a difference of {gain:.2g} ± {error:.2g} points that may be chance"
 
 
 def comparison_verdict(summary: dict[str, Any]) -> str:
