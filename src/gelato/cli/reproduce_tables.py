@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,31 +26,55 @@ def show_results(
     drawn: dict[str, dict[str, list[Path]]],
 ) -> None:
     """Print the tables of experiments, their figures, and what is missing."""
-    from gelato.experiments.document import missing_commands
-    from gelato.experiments.sections import section_tables
-    from gelato.experiments.tables import cells
-
+    shown = [_Shown.of(one, place, seeds) for one in experiments]  # all, or an error
     documents: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
-    for order, one in enumerate(experiments):
-        document: dict[str, Any] = {"name": one.name, "title": one.title}
-        document["notes"] = list(one.notes)
+    for order, part in enumerate(shown):
+        one = part.experiment
         screen.show(*([""] if order else []), f"{one.title} ({one.name})", "")
         if one.kind == "runs":
-            found = cells(one, place.results, seeds=seeds)
-            screen.show(cell_table(found))
-            document["cells"] = [cell.to_dict() for cell in found]
-            missing |= missing_commands(one, found)
-        else:
-            tables = section_tables(one, place.results)
-            for table in tables:
-                _show_table(screen, table)
-                missing |= table.missing or {}
-            document["tables"] = [table.to_dict() for table in tables]
-        document["figures"] = _show_figures(screen, drawn.get(one.name, {}))
-        documents.append(document)
+            screen.show(cell_table(part.cells))
+        for table in part.tables:
+            _show_table(screen, table)
+        files = _show_figures(screen, drawn.get(one.name, {}))
+        documents.append({**part.to_dict(), "figures": files})
+        missing |= part.missing
     _show_missing(screen, missing)
     screen.give({"experiments": documents})
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What is shown of an experiment."""
+
+    experiment: Experiment
+    cells: list[Cell]
+    tables: list[Table]
+    missing: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment, place: Place, seeds: tuple[int, ...] | None
+    ) -> _Shown:
+        from gelato.experiments.document import missing_commands
+        from gelato.experiments.sections import section_tables
+        from gelato.experiments.tables import cells
+
+        if experiment.kind == "runs":
+            found = cells(experiment, place.results, seeds=seeds)
+            return cls(experiment, found, [], missing_commands(experiment, found))
+        tables = section_tables(experiment, place.results)
+        missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
+        return cls(experiment, [], tables, missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.experiment.name,
+            "title": self.experiment.title,
+            "notes": list(self.experiment.notes),
+            "cells": [cell.to_dict() for cell in self.cells],
+            "tables": [table.to_dict() for table in self.tables],
+        }
 
 
 def _show_table(screen: Screen, table: Table) -> None:

@@ -66,7 +66,8 @@ def _section(
     experiment: Experiment, results: Path, drawn: Mapping[str, str]
 ) -> list[str]:
     lines = [f"## {experiment.title}", "", f"`gelato reproduce {experiment.name}`", ""]
-    lines += [*(f"- {note}" for note in experiment.notes), ""]
+    if experiment.notes:
+        lines += [*(f"- {note}" for note in experiment.notes), ""]
     if experiment.kind == "runs":
         found = cells(experiment, results)
         for metric in dict.fromkeys(cell.metric for cell in found):

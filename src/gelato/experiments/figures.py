@@ -55,7 +55,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "eta": ("sensitivity to eta", draw_eta),
     "alpha-beta": ("sensitivity to alpha and beta", draw_alpha_beta),
     "visual": ("visual analysis", draw_visual),
-    "example": ("the worked example", draw_example),
+    "example": ("ROC and precision by recall", draw_example),
 }
 """By name: what a figure shows, and what draws it."""
 

@@ -26,7 +26,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "hgcn": {"epochs": 3},
     "lgcn": {"epochs": 3, "dimensions": 8},
     "bscnets": {"epochs": 3},
-    "neo-gnn": {"epochs": 1, "hidden": 16},
+    "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
 }
 
 
