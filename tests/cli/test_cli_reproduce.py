@@ -93,7 +93,10 @@ class TestRunning:
         names = [path.name for path in Path("results").rglob("*.json")]
         assert len(names) == 2
         rest = gelato("reproduce", "toy", "--no-run")
-        assert "gelato reproduce toy --datasets tiny --seeds 1\n" in rest.out
+        assert (
+            "gelato reproduce toy --datasets tiny\n    gelato on tiny, seed 1\n"
+            in rest.out
+        )
         assert "gelato reproduce toy --datasets other\n" in rest.out
         assert "missing" in rest.out
 
@@ -191,7 +194,9 @@ class TestLooking:
     def test_page_names_what_is_missing(self, gelato, toy):
         assert gelato("reproduce", "--write-docs", "page.md").code == 0
         text = Path("page.md").read_text()
-        assert "`gelato reproduce toy --datasets tiny --seeds 1,2`" in text
+        assert (
+            "`gelato reproduce toy --datasets tiny`: gelato on tiny, seeds 1-2" in text
+        )
         assert "| gelato | -<br>paper 5.00 ± 100.00 |" in text
         assert "Differences" not in text
 

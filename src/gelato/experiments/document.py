@@ -34,7 +34,7 @@ tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 po
 AUC.
 """
 _METRICS = {"ap": "AP", "auc": "AUC"}
-_MOST = 4  # things that a line of what is missing names one by one
+_MOST = 9  # things that a line of what is missing names one by one
 
 
 def write_page(
@@ -193,15 +193,14 @@ def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str,
     for cell in found:
         if not cell.missing:
             continue
-        seeds = [str(seed) for seed in cell.missing if seed is not None]
         what = f"{cell.method}, {cell.label}" if cell.label else cell.method
         what += f" on {cell.dataset}"
-        command = f"gelato reproduce {experiment.name} --datasets {cell.dataset}"
+        seeds = [seed for seed in cell.missing if seed is not None]
         if seeds:
             noun = "seed" if len(seeds) == 1 else "seeds"
-            what += f", {noun} {seed_text(cell.missing)}"
-            command += f" --seeds {','.join(seeds)}"
-        told[what] = command
+            what += f", {noun} {seed_text(seeds)}"
+        # Without seeds: every row runs those that it lacks, and no others.
+        told[what] = f"gelato reproduce {experiment.name} --datasets {cell.dataset}"
     return told
 
 
