@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from tiny_runs import tiny_graph, toy_results, use_tiny_graph
 from gelato import evaluate, make, split_edges
 from gelato.errors import StoredFileError
 from gelato.experiments.figures import draw_figures
+from gelato.experiments.paper import Row
 from gelato.experiments.sections import section_tables
 from gelato.experiments.visual import (
     attribute_distance,
     chosen_nodes,
     find_visual,
     missing_panels,
+    nearest_spec,
     pack,
     unpack,
     visual_path,
@@ -104,3 +107,13 @@ def test_an_edited_record_is_refused(tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(StoredFileError, match="edited"):
         find_visual(tmp_path / "results", "citeseer")
+
+
+def test_a_run_whose_checkpoint_is_kept_is_taken(tmp_path):
+    row = Row("gelato", "tiny", {"epochs": 2}, (1, 2, 3), {})
+    assert nearest_spec(row, tmp_path).seed == 1
+    third = row.runs()[2]
+    (tmp_path / third.name).mkdir()
+    (tmp_path / third.name / "checkpoint.safetensors").touch()
+    assert nearest_spec(row, tmp_path) == third
+    assert nearest_spec(replace(row, seeds=()), tmp_path / "none").seed == 1

@@ -7,7 +7,7 @@ a recorded run, and are then all that is needed to draw.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from gelato.ranking.best import best_candidates
 from gelato.ranking.evaluate import test_candidates
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
+from gelato.training.loop import CHECKPOINT
 
 FORMAT = 1
 NODES = 160
@@ -57,15 +58,21 @@ def missing_panels(experiment: Experiment, results: Path) -> list[Row]:
     for row in experiment.rows:
         record = find_visual(results, row.dataset) or {"models": {}}
         known = record["models"].get(row.name, {}).get("spec")
-        if known != asdict(row_spec(row)):
+        if known not in [asdict(spec) for spec in row_specs(row)]:
             missing.append(row)
     return missing
 
 
-def row_spec(row: Row) -> RunSpec:
-    """Return the run that a row's matrices are of: its first seed."""
-    seed = row.seeds[0] if row.seeds else 1
-    return RunSpec(row.method, row.dataset, seed, row.parameters, row.label)
+def row_specs(row: Row) -> list[RunSpec]:
+    """Return the runs that a row's matrices may be of: any of its seeds."""
+    return replace(row, seeds=row.seeds or (1,)).runs()
+
+
+def nearest_spec(row: Row, work: Path) -> RunSpec:
+    """Return the first run of a row whose checkpoint is kept, else the first run."""
+    specs = row_specs(row)
+    kept = [spec for spec in specs if (work / spec.name / CHECKPOINT).exists()]
+    return (kept or specs)[0]
 
 
 def record_panels(
@@ -89,7 +96,7 @@ def record_panels(
         As in :func:`gelato.experiments.runs.perform`.
     """
     split = split_edges(load_dataset(row.dataset))
-    spec = row_spec(row)
+    spec = nearest_spec(row, work)
     folder = work / spec.name
     make_folders(folder)
     with lock(folder, report):
