@@ -82,6 +82,12 @@ class RayEngine:
         """How many tasks run at the same time."""
         return self._asked or max(1, self._cores())
 
+    def _window(self) -> int:
+        """Return how many tasks may be in flight."""
+        if self._asked is not None and self._asked < self._cores():
+            return self._asked  # a task ahead would run on a core that nobody offered
+        return self.workers * _AHEAD_PER_WORKER
+
     def _cores(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
 
@@ -101,7 +107,7 @@ class RayEngine:
             return self._task.remote(__version__, [ref], packed.spans, item)
 
         try:
-            window = self.workers * _AHEAD_PER_WORKER
+            window = self._window()
             for item in items:
                 if len(pending) == window:
                     yield self._first(pending, submit)
