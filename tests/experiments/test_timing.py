@@ -102,3 +102,10 @@ def test_times_of_another_machine_are_refused(tmp_path):
     timing.write_record(path, record)
     with pytest.raises(StoredFileError, match=f"{path.name}.*another machine"):
         record_time(row, tmp_path, tmp_path / "work", seconds=0.01)
+
+
+def test_whoever_comes_second_does_not_time_again(tmp_path, monkeypatch):
+    row = Row("ac", "photo", {}, (None,), {})
+    first = record_time(row, tmp_path, tmp_path / "work", seconds=0.01)
+    monkeypatch.setattr(timing, "measure", lambda *_: pytest.fail("timed again"))
+    assert record_time(row, tmp_path, tmp_path / "work", seconds=0.01) == first

@@ -100,6 +100,8 @@ def record_panels(
     folder = work / spec.name
     make_folders(folder)
     with lock(folder, report):
+        if row not in missing_panels(_alone(row), results):
+            return  # another process was faster
         model = fitted(spec, split, folder, watch)
     path = visual_path(results, row.dataset)
     make_folders(path.parent, work / "visual")
@@ -110,6 +112,10 @@ def record_panels(
             **_model_part(model, split, np.array(record["nodes"])),
         }
         write_record(path, record)
+
+
+def _alone(row: Row) -> Experiment:
+    return Experiment("visual", "", (), (row,), "visual")
 
 
 def chosen_nodes(graph: Graph, count: int = NODES) -> IntArray:
