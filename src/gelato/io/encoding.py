@@ -32,6 +32,12 @@ class Encoded:
 
 def encode_numeric(table: Table, series: pl.Series) -> Encoded:
     """Keep numbers; true and false are 1 and 0; missing ones become 0, with a note."""
+    plain = to_numbers(series)
+    if plain.null_count() == 0:  # nothing is missing and nothing else is there
+        with np.errstate(over="ignore"):
+            whole = plain.to_numpy().astype(np.float32)
+        if np.isfinite(whole).all():
+            return Encoded(sp.csr_array(whole[:, None]), (series.name,))
     numbers = to_numbers(_booleans(series))
     missing = missing_numbers(series)
     values = numbers.fill_null(np.nan).to_numpy().astype(np.float64)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KINDS = ("numeric", "category", "text", "list", "drop")
 # Columns with at most this many values are categories even if no value repeats.
 _FEW = 20
+_BOOLEANS = frozenset({"true", "false"})
 _ENCODERS: Mapping[str, Callable[[Table, pl.Series], Encoded]] = {
     "numeric": encode_numeric,
     "vector": encode_vector,
@@ -52,8 +53,8 @@ def encode_column(
         return None, ColumnChoice(name, "drop", 0, reason)
     if kind == "numeric" and _holds_lists(series):
         kind = "vector"
-    if kind == "numeric" and wanted is None:
-        reason = _refuse_few_words(table, series) or reason
+    if kind == "numeric" and not reason:
+        _refuse_few_words(table, series)
     encoded = _ENCODERS[kind](table, series)
     if encoded.matrix.shape[1] and _is_constant(encoded):
         reason += "; constant, so it tells no nodes apart"
@@ -105,22 +106,31 @@ def _all_collections(series: pl.Series) -> bool:
 
 
 def _find_text_kind(series: pl.Series) -> tuple[str, str]:
-    cells = [cell for cell in as_text(series) if cell is not None]
-    if not cells:
-        return "drop", "all values missing"
-    if {cell.lower() for cell in cells} <= {"true", "false"}:
-        return "numeric", "true and false as 1 and 0"
+    parsed = to_numbers(series)
+    if parsed.null_count() == 0 and parsed.is_finite().all():  # in most tables
+        return "numeric", "numbers"
     missing = missing_numbers(series)
     filled = int((~missing).sum())
-    parsed = to_numbers(series)
-    numbers = int((parsed.is_not_null().to_numpy() & ~missing).sum())
     if filled == 0:
         return "drop", "all values missing"
+    if _is_boolean(series):
+        return "numeric", "true and false as 1 and 0"
+    numbers = int((parsed.is_not_null().to_numpy() & ~missing).sum())
     if numbers == filled:
         return "numeric", "numbers"
     if filled >= 10 and numbers >= 0.9 * filled:
         return "numeric", ""  # nearly all: _refuse_few_words names the odd cell
-    return _find_word_kind(series, cells)
+    return _find_word_kind(series, [cell for cell in as_text(series) if cell])
+
+
+def _is_boolean(series: pl.Series) -> bool:
+    """Tell whether every cell that is not empty says true or false."""
+    import polars as pl
+
+    if series.dtype != pl.String:
+        return {(cell or "true").lower() for cell in as_text(series)} <= _BOOLEANS
+    text = series.str.strip_chars().str.to_lowercase()
+    return bool(text.is_in(["", *_BOOLEANS]).fill_null(True).all())
 
 
 def _find_word_kind(series: pl.Series, cells: list[str]) -> tuple[str, str]:
@@ -139,15 +149,8 @@ def _find_word_kind(series: pl.Series, cells: list[str]) -> tuple[str, str]:
     )
 
 
-def _refuse_few_words(table: Table, series: pl.Series) -> str:
+def _refuse_few_words(table: Table, series: pl.Series) -> None:
     """Raise where a column of numbers has a few other cells, naming the first."""
-    import polars as pl
-
-    if series.dtype not in (pl.String, pl.Object):
-        return ""
-    cells = as_text(series)
-    if {(cell or "true").lower() for cell in cells} <= {"true", "false"}:
-        return ""
     wrong = to_numbers(series).is_null().to_numpy() & ~missing_numbers(series)
     if wrong.any():
         row = int(wrong.argmax())
@@ -156,4 +159,3 @@ def _refuse_few_words(table: Table, series: pl.Series) -> str:
             "nearly all cells are numbers.",
             hint="Mend the cell, or encode the column as 'category' or 'drop'.",
         )
-    return ""
