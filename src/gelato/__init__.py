@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gelato.choosing import choose_model
     from gelato.comparison import compare, summarise_comparison
     from gelato.datasets import list_datasets, load_dataset, make_graph
+    from gelato.engines import make_engine, use_engine
     from gelato.errors import GelatoError
     from gelato.graph import Graph
     from gelato.io import read_graph
@@ -41,6 +42,7 @@ _PUBLIC = {
     "load": "gelato.models.loading",
     "load_dataset": "gelato.datasets",
     "make": "gelato.models",
+    "make_engine": "gelato.engines",
     "make_graph": "gelato.datasets",
     "model_names": "gelato.models",
     "read_graph": "gelato.io",
@@ -50,6 +52,7 @@ _PUBLIC = {
     "split_given": "gelato.splits",
     "summarise_comparison": "gelato.comparison",
     "tune": "gelato.tuning",
+    "use_engine": "gelato.engines",
     "worked_example": "gelato.ranking.example",
 }
 
@@ -67,6 +70,7 @@ __all__ = [
     "load",
     "load_dataset",
     "make",
+    "make_engine",
     "make_graph",
     "model_names",
     "read_graph",
@@ -76,6 +80,7 @@ __all__ = [
     "split_given",
     "summarise_comparison",
     "tune",
+    "use_engine",
     "worked_example",
 ]
 

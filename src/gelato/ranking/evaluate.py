@@ -152,7 +152,7 @@ def evaluate(
     threads : int, optional
         Number of threads; does not change the result.
     engine : {"local", "processes", "ray"} or Engine, optional
-        Where rows are scored (:func:`gelato.engines.make_engine`); does not change
+        Where rows are scored (:func:`gelato.make_engine`); does not change
         the result. Threads of this process if not given.
     progress : callable, optional
         Called with (rows done, rows in all).
