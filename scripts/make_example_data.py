@@ -21,7 +21,7 @@ POWER = 3
 PEOPLE, LINKS, BY_COLLEAGUES = 120, 420, 0.35
 
 FIRST = (
-    *("Ada", "Bela", "Carla", "Dario", "Edda", "Femi", "Gita", "Hugo", "Ines"),
+    *("Ada", "Bela", "Carla", "Dario", "Edda", "Femi", "Gita", "Hugo", "Iris"),
     *("Jonas", "Kira", "Luca", "Mina", "Nils", "Olga", "Pablo", "Rania", "Sven"),
     *("Tove", "Yusuf"),
 )
