@@ -226,7 +226,7 @@ def _cut_offs(curve: PrecisionCurve, candidates: int) -> list[dict[str, Any]]:
     """Return the longest list for each of some precisions, where there is one."""
     ks = np.unique(np.geomspace(1, candidates, 4000).astype(np.int64))
     expected = curve.at(ks, candidates)
-    found = []
+    found: list[dict[str, Any]] = []
     for precision in _PRECISIONS:
         enough = np.flatnonzero(expected >= precision)
         if len(enough):
