@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
-from gelato.nn import similarity as module
+from gelato.nn import block_search, similar_search
 from gelato.nn.similarity import (
     pair_similarity,
     similarity_count,
@@ -56,15 +56,21 @@ KINDS = ["binary", "dense binary", "counts", "signed", "dense signed"]
     share=st.floats(0, 1),
     sparse=st.booleans(),
     block=st.sampled_from([1, 60, 1 << 20]),
+    samples=st.sampled_from([1, 3, 300]),
+    pruned=st.booleans(),
 )
-def test_equals_the_dense_way(kind, n, r, seed, share, sparse, block):
+def test_equals_the_dense_way(kind, n, r, seed, share, sparse, block, samples, pruned):
     # Whole numbers: exact dot products, so that ties are ties in both ways.
     attributes = random_attributes(kind, n, r, seed)
     count = int(share * n * n)
     expected = dense_cosine(attributes)
     given_as = sp.csr_array(attributes) if sparse else attributes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK_ENTRIES", block)
+        patch.setattr(block_search, "BLOCK_ENTRIES", block)
+        patch.setattr(similar_search, "_BLOCK_PAIRS", block)
+        patch.setattr(similar_search, "_BLOCK_VISITS", block)
+        patch.setattr(similar_search, "_SAMPLE_ROWS", samples)
+        patch.setattr(similar_search, "_COMPARE", -1e9 if pruned else 1e9)
         found = similarity_edges(given_as, count)
         values = pair_similarity(given_as, found.pairs)
     assert np.array_equal(found.pairs, dense_pairs(expected, count))

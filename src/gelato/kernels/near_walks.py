@@ -169,6 +169,8 @@ def keep_walks(
     bits = score.view(np.int64)
     multiplier, scale, far_left, far_right = form
     unrestricted = rule[2].all() and rule[3].all()
+    # No rounding lifts a score from below this one to the bound.
+    surely_below = bound - 1e-11 * abs(bound)
     kept = 0
     for i in range(rows.size):
         if kept + room[i] > out_scores.size:
@@ -180,9 +182,12 @@ def keep_walks(
         left = far_left[u]
         for j in range(count):
             v = touched[j]
-            score[0] = multiplier * values[v] + scale * (left * far_right[v])
-            bits[0] = (bits[0] + HALF) & KEPT
+            exact = multiplier * values[v] + scale * (left * far_right[v])
             values[v] = 0.0
+            if exact < surely_below:
+                continue
+            score[0] = exact
+            bits[0] = (bits[0] + HALF) & KEPT
             if score[0] >= bound:
                 out_rows[kept] = u
                 out_columns[kept] = v

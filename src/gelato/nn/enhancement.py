@@ -135,6 +135,7 @@ def enhance(
     if has_attributes:
         if similar is None:
             similar = similarity_edges(attributes, count, similarity=similarity)
+        notes += [similar.note] if similar.note else []
         pairs, added = _union(graph, similar.pairs)
         if added:
             notes.append(

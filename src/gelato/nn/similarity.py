@@ -2,33 +2,54 @@
 
 Rows are compared block by block and only the best pairs seen so far are kept, so the
 threshold is exact. Dot products of whole-number attributes are exact too: pairs that
-should tie do tie.
+should tie do tie. Beyond some hundred thousand nodes the search becomes approximate,
+and says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from gelato.engines import single_blas_thread
-from gelato.errors import InputError, UsageError
+from gelato.errors import UsageError
 from gelato.graph import FloatArray, IntArray
-from gelato.kernels.attributes import shared_attribute_rows
+from gelato.nn.approximate_similarity import (
+    measured_recall,
+    neighbour_pairs,
+    recall_note,
+)
+from gelato.nn.block_search import (
+    BlockSearch,
+    BlockSimilarity,
+    DenseCosine,
+    block_rows,
+    checked_block,
+    quotient,
+    squared_norms,
+)
+from gelato.nn.similar_search import Listed, SparseSearch
 
-BlockSimilarity: TypeAlias = Callable[[Any, int, int], npt.NDArray[Any]]
-"""``similarity(attributes, start, stop)`` -> (stop - start, n), symmetric overall."""
+__all__ = [
+    "BlockSimilarity",
+    "Method",
+    "SimilarityPairs",
+    "pair_similarity",
+    "similarity_above",
+    "similarity_count",
+    "similarity_edges",
+]
 
-_Listed: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # u, v > u, similarity
+Method: TypeAlias = Literal["auto", "exact", "approximate"]
 
-_BLOCK_ENTRIES = 1 << 21
 # Above this share of filled entries a dense product is faster than shared attributes.
 _DENSE_ABOVE = 0.15
+# What an exact search may cost, in meetings at attributes, before an approximate one
+# is better: about ten minutes.
+_MOST_VISITS = 1e11
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +61,8 @@ class SimilarityPairs:
     similarity: FloatArray
     """(k,), each larger than the threshold."""
     threshold: float
+    note: str = ""
+    """What people should know about the search, if it was not exact."""
 
 
 def similarity_count(num_edges: int, eta: float, *, directed: bool = False) -> int:
@@ -57,7 +80,11 @@ def similarity_count(num_edges: int, eta: float, *, directed: bool = False) -> i
 
 
 def similarity_edges(
-    attributes: Any, count: int, *, similarity: str | BlockSimilarity = "cosine"
+    attributes: Any,
+    count: int,
+    *,
+    similarity: str | BlockSimilarity = "cosine",
+    method: Method = "auto",
 ) -> SimilarityPairs:
     """Return the pairs more similar than the ``count``-th largest matrix entry.
 
@@ -73,6 +100,10 @@ def similarity_edges(
     similarity : "cosine" or callable
         A callable takes ``(attributes, start, stop)`` and returns the similarity of
         rows ``start..stop-1`` with all n nodes.
+    method : {"auto", "exact", "approximate"}
+        An approximate search (cosine only, extra ``big``) measures its own recall and
+        tells it in ``note``. ``"auto"`` is exact up to about ten minutes of work: some
+        hundred thousand nodes with sparse attributes.
 
     Examples
     --------
@@ -89,14 +120,13 @@ def similarity_edges(
         )
     if count == 0:
         return SimilarityPairs(np.empty((0, 2), np.int64), np.empty(0), math.inf)
-    blocks, all_listed = _blocks(attributes, similarity)
-    u, v, values, listed = _largest(blocks, -(-count // 2))
-    unlisted = 0 if all_listed else n * (n - 1) // 2 - listed
+    search = _search(attributes, similarity)
+    if _is_approximate(search, method):
+        assert not callable(similarity)
+        return _approximate(search, count)
+    u, v, values, unlisted = search.largest(-(-count // 2))
     threshold = _threshold(np.sort(values)[::-1], count, n, unlisted)
-    keep = values > threshold
-    pairs, values = np.stack([u[keep], v[keep]], axis=1), values[keep]
-    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return SimilarityPairs(pairs[order], values[order], threshold)
+    return _sorted_pairs((u, v, values), threshold)
 
 
 def similarity_above(
@@ -104,27 +134,32 @@ def similarity_above(
     threshold: float,
     *,
     similarity: str | BlockSimilarity = "cosine",
+    method: Method = "auto",
 ) -> SimilarityPairs:
     """Return the pairs more similar than a threshold, for example one found before.
 
     Parameters
     ----------
-    attributes, similarity
+    attributes, similarity, method
         As for :func:`similarity_edges`.
     threshold : float
         At least 0, or infinite for no pairs at all.
     """
     if threshold == math.inf:
         return SimilarityPairs(np.empty((0, 2), np.int64), np.empty(0), threshold)
-    u, v, values = [], [], []
-    for row, column, similar in _blocks(attributes, similarity)[0]:
-        keep = similar > threshold
-        u.append(row[keep])
-        v.append(column[keep].astype(np.int64))
-        values.append(similar[keep])
-    pairs = np.stack([np.concatenate(u), np.concatenate(v)], axis=1)
+    search = _search(attributes, similarity)
+    if _is_approximate(search, method):
+        return _approximate(search, 0, threshold)
+    return _sorted_pairs(search.above(threshold), threshold)
+
+
+def _sorted_pairs(listed: Listed, threshold: float, note: str = "") -> SimilarityPairs:
+    """Return the listed pairs above a threshold in order."""
+    u, v, values = listed
+    keep = values > threshold
+    pairs, values = np.stack([u[keep], v[keep]], axis=1).astype(np.int64), values[keep]
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return SimilarityPairs(pairs[order], np.concatenate(values)[order], threshold)
+    return SimilarityPairs(pairs[order], values[order], threshold, note)
 
 
 def pair_similarity(
@@ -138,39 +173,98 @@ def pair_similarity(
     if callable(similarity):
         order = np.argsort(pairs[:, 0], kind="stable")
         n = attributes.shape[0]
-        starts = range(0, n, _block_rows(n))
+        starts = range(0, n, block_rows(n))
         bounds = np.searchsorted(pairs[order, 0], [*starts, n])
         for i, start in enumerate(starts):
             part = order[bounds[i] : bounds[i + 1]]
             if len(part):
-                stop = min(start + _block_rows(n), n)
-                block = _checked(similarity(attributes, start, stop), start, stop, n)
+                stop = min(start + block_rows(n), n)
+                block = checked_block(
+                    similarity(attributes, start, stop), start, stop, n
+                )
                 values[part] = block[pairs[part, 0] - start, pairs[part, 1]]
         return values
     _check_name(similarity)
     matrix = sp.csr_array(attributes, dtype=np.float64)
-    squares = _squares(matrix)
-    step = max(1, _BLOCK_ENTRIES // max(1, matrix.shape[1]))
+    squares = squared_norms(matrix)
+    step = block_rows(matrix.shape[1])
     for start in range(0, len(pairs), step):
         u, v = pairs[start : start + step].T
         dots = np.asarray((matrix[u] * matrix[v]).sum(axis=1)).ravel()
-        values[start : start + step] = _quotient(dots, squares[u] * squares[v])
+        values[start : start + step] = quotient(dots, squares[u] * squares[v])
     return values
 
 
-def _blocks(
+def _search(
     attributes: Any, similarity: str | BlockSimilarity
-) -> tuple[Iterator[_Listed], bool]:
-    """Return blocks of pairs, and whether they list pairs of similarity 0 as well."""
+) -> BlockSearch | _SharedSearch:
+    """Return the search that suits a similarity and how full the attributes are."""
     if callable(similarity):
-        return _called_blocks(attributes, similarity), True
+        return BlockSearch(attributes, similarity)
     _check_name(similarity)
     matrix = sp.csr_array(attributes, dtype=np.float64)
     matrix.sort_indices()
     fill = matrix.nnz / max(1, matrix.shape[0] * matrix.shape[1])
     if fill <= _DENSE_ABOVE and not np.any(matrix.data < 0):
-        return _shared_blocks(matrix), False
-    return _called_blocks(matrix, _DenseCosine(matrix)), True
+        return _SharedSearch(matrix)
+    return BlockSearch(matrix, DenseCosine(matrix))
+
+
+def _is_approximate(search: BlockSearch | _SharedSearch, method: str) -> bool:
+    if method not in ("auto", "exact", "approximate"):
+        raise UsageError(
+            f"There is no way to search called {method!r}.",
+            hint="Use 'auto', 'exact' or 'approximate'.",
+        )
+    if method == "approximate" and search.matrix is None:
+        raise UsageError(
+            "Only cosine similarity can be searched approximately.",
+            hint="Use method='exact', or similarity='cosine'.",
+        )
+    possible = search.matrix is not None and method != "exact"
+    return possible and (method == "approximate" or search.is_long)
+
+
+def _approximate(
+    search: BlockSearch | _SharedSearch, count: int, threshold: float | None = None
+) -> SimilarityPairs:
+    """Search among nearest neighbours; by a threshold found before, or by count."""
+    matrix = search.matrix
+    assert matrix is not None
+    n, half = matrix.shape[0], -(-count // 2)
+    pairs = neighbour_pairs(matrix, half)
+    values = pair_similarity(matrix, pairs)
+    if threshold is None:
+        ordered = np.sort(values)[::-1]
+        threshold = max(0.0, float(ordered[half - 1])) if half <= len(values) else 0.0
+    found = _sorted_pairs((pairs[:, 0], pairs[:, 1], values), threshold)
+    measured = measured_recall(found.pairs, threshold, n, search.partners)
+    note = recall_note(len(found.pairs), *measured, threshold)
+    return SimilarityPairs(found.pairs, found.similarity, threshold, note)
+
+
+class _SharedSearch:
+    """Cosine through shared attributes; pairs that share none have 0."""
+
+    def __init__(self, matrix: sp.csr_array) -> None:
+        self.matrix: sp.csr_array | None = matrix
+        self._search = SparseSearch(matrix, squared_norms(matrix))
+        self.partners = self._search.partners
+
+    @property
+    def is_long(self) -> bool:
+        """Whether an exact search takes more than some minutes."""
+        return self._search.visits > _MOST_VISITS
+
+    def largest(self, count: int) -> tuple[IntArray, IntArray, FloatArray, int]:
+        """Return the largest pairs, and how many others are 0 if these are all."""
+        u, v, values = self._search.largest(count)
+        n = self._search.num_rows
+        return u, v, values, n * (n - 1) // 2 - len(values)
+
+    def above(self, bound: float) -> Listed:
+        """Return all pairs above a bound."""
+        return self._search.above(bound)
 
 
 def _check_name(similarity: Any) -> None:
@@ -179,118 +273,6 @@ def _check_name(similarity: Any) -> None:
             f"There is no similarity {similarity!r}.",
             hint="Use 'cosine', or give a function of (attributes, start, stop).",
         )
-
-
-def _called_blocks(attributes: Any, similarity: BlockSimilarity) -> Iterator[_Listed]:
-    n = attributes.shape[0]
-    step = _block_rows(n)
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        block = _checked(similarity(attributes, start, stop), start, stop, n)
-        for row in range(start, stop):
-            columns = np.arange(row + 1, n)
-            yield np.full(len(columns), row), columns, block[row - start, row + 1 :]
-
-
-def _checked(values: Any, start: int, stop: int, n: int) -> FloatArray:
-    block: FloatArray = np.asarray(values, dtype=np.float64)
-    if block.shape != (stop - start, n):
-        raise InputError(
-            f"The similarity of rows {start} to {stop - 1} has shape {block.shape}; "
-            f"expected {(stop - start, n)}."
-        )
-    if not np.all(np.isfinite(block)):
-        raise InputError(
-            f"The similarity of rows {start} to {stop - 1} is not finite everywhere."
-        )
-    return block
-
-
-def _shared_blocks(matrix: sp.csr_array) -> Iterator[_Listed]:
-    """List the pairs that share an attribute; all others have cosine 0."""
-    n = matrix.shape[0]
-    turned = sp.csr_array(matrix.T)
-    turned.sort_indices()
-    squares = _squares(matrix)
-    step = _block_rows(n)
-    columns, values = np.empty(step * n, np.int32), np.empty(step * n)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        indptr = np.empty(len(rows) + 1, np.int64)
-        shared_attribute_rows(
-            rows,
-            (matrix.indptr, matrix.indices, matrix.data),
-            (turned.indptr, turned.indices, turned.data),
-            squares,
-            True,
-            indptr,
-            columns,
-            values,
-        )
-        filled = indptr[-1]
-        yield np.repeat(rows, np.diff(indptr)), columns[:filled], values[:filled]
-
-
-class _DenseCosine:
-    """Cosine by dense products, in single precision where that is exact."""
-
-    def __init__(self, matrix: sp.csr_array) -> None:
-        self.squares = _squares(matrix)
-        whole = bool(np.all(matrix.data == np.rint(matrix.data)))
-        exact = whole and self.squares.max(initial=0.0) < 2**24
-        self.values = matrix.astype(np.float32 if exact else np.float64).toarray()
-
-    def __call__(self, attributes: Any, start: int, stop: int) -> FloatArray:
-        with single_blas_thread():  # so that cores do not change the order of sums
-            dots = self.values[start:stop] @ self.values.T
-        return _quotient(dots, self.squares[start:stop, None] * self.squares)
-
-
-def _squares(matrix: sp.csr_array) -> FloatArray:
-    return np.asarray((matrix * matrix).sum(axis=1), dtype=np.float64).ravel()
-
-
-def _quotient(dots: npt.NDArray[Any], squares: FloatArray) -> FloatArray:
-    norms = np.sqrt(squares)
-    cosine = np.zeros(norms.shape)
-    np.divide(dots, norms, out=cosine, where=norms > 0)
-    return cosine
-
-
-def _block_rows(n: int) -> int:
-    return max(1, _BLOCK_ENTRIES // max(1, n))
-
-
-def _largest(
-    blocks: Iterator[_Listed], count: int
-) -> tuple[IntArray, IntArray, FloatArray, int]:
-    """Return the ``count`` most similar listed pairs, and how many were listed.
-
-    Which pairs of the smallest similarity kept are among them does not matter: they
-    tie with the threshold or lie below it.
-    """
-    kept: list[_Listed] = []
-    bound, held, listed = -math.inf, 0, 0
-    for u, v, values in blocks:
-        listed += len(values)
-        above = values > bound
-        kept.append((u[above], v[above].astype(np.int64), values[above]))
-        held += len(kept[-1][0])
-        if held > 2 * count + _BLOCK_ENTRIES:
-            kept, bound = _cut(kept, count)
-            held = count
-    kept, _ = _cut(kept, count)
-    return *kept[0], listed
-
-
-def _cut(kept: list[_Listed], count: int) -> tuple[list[_Listed], float]:
-    """Keep the ``count`` largest; return them and the bound that they set."""
-    empty = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    u, v, values = map(np.concatenate, zip(empty, *kept, strict=True))
-    if len(values) <= count:
-        return [(u, v, values)], -math.inf
-    best = np.argpartition(values, len(values) - count)[len(values) - count :]
-    return [(u[best], v[best], values[best])], float(values[best].min())
 
 
 def _threshold(values: FloatArray, count: int, n: int, unlisted: int) -> float:

@@ -1,0 +1,177 @@
+"""Pairs of sparse attribute rows whose cosine exceeds a bound, without listing others.
+
+Rows share what they score through lists of who has an attribute. Frequent attributes
+make these lists long and say little: a row's most frequent attributes are left out as
+long as their norm stays below the bound, for what two rows share in them alone cannot
+reach it. Both kernels give the same bits as
+:func:`gelato.kernels.attributes.shared_attribute_rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+# Left out only where rounding cannot matter.
+_SAFE = 1.0 - 1e-9
+
+
+@numba.njit(cache=True, nogil=True)
+def telling_starts(attributes: Any, squares: Any, by_rarity: Any, bound: float) -> Any:
+    """Return, for every row, how many of its attributes no similar pair depends on.
+
+    Parameters
+    ----------
+    attributes : (indptr, indices, data)
+        CSR of the attributes.
+    squares : (n,) float64
+        Squared norms.
+    by_rarity : (nnz,) int32
+        Slots of every row, those of frequent attributes first.
+    bound : float
+        Pairs up to it do not matter.
+    """
+    indptr, _, data = attributes
+    skipped = np.zeros(indptr.size - 1, dtype=np.int64)
+    for u in range(indptr.size - 1):
+        limit = _SAFE * bound * bound * squares[u]
+        total = 0.0
+        for place in range(indptr[u], indptr[u + 1]):
+            value = data[by_rarity[place]]
+            total += value * value
+            if total >= limit:
+                break
+            skipped[u] += 1
+    return skipped
+
+
+@numba.njit(cache=True, nogil=True)
+def similar_rows(
+    start: int,
+    stop: int,
+    attributes: Any,
+    transposed: Any,
+    squares: Any,
+    upper: bool,
+    bound: float,
+    out: Any,
+) -> Any:
+    """Write the pairs above a bound of rows ``start..stop-1``, as many rows as fit.
+
+    Parameters
+    ----------
+    start, stop : int
+        Rows.
+    attributes, transposed : (indptr, indices, data)
+        CSR of non-negative attributes and of their transpose, sorted.
+    squares : (n,) float64
+        Squared norms.
+    upper : bool
+        Only columns larger than the row.
+    bound : float
+        At least 0; pairs up to it are left out.
+    out : (rows, columns, similarities)
+        Filled; at least n long.
+
+    Returns
+    -------
+    next_row, kept : int
+        The first row that was not looked at, and how many pairs there are.
+    """
+    indptr, indices, data = attributes
+    node_indptr, nodes, values = transposed
+    out_rows, out_columns, out_values = out
+    n = indptr.size - 1
+    dots = np.zeros(n)
+    touched = np.empty(n + 1, dtype=np.int32)
+    kept = 0
+    for u in range(start, stop):
+        if kept + n > out_values.size:
+            return u, kept
+        above = u if upper else -1
+        count = 0
+        for a in range(indptr[u], indptr[u + 1]):
+            first = node_indptr[indices[a]]
+            slot = node_indptr[indices[a] + 1] - 1
+            while slot >= first and nodes[slot] > above:
+                v = nodes[slot]
+                before = dots[v]
+                after = before + data[a] * values[slot]
+                dots[v] = after
+                touched[count] = v
+                count += (before == 0.0) & (after > 0.0)
+                slot -= 1
+        dots[u] = 0.0
+        for j in range(count):
+            v = touched[j]
+            similarity = dots[v] / np.sqrt(squares[u] * squares[v])
+            dots[v] = 0.0
+            if similarity > bound:
+                out_rows[kept] = u
+                out_columns[kept] = v
+                out_values[kept] = similarity
+                kept += 1
+    return stop, kept
+
+
+@numba.njit(cache=True, nogil=True)
+def similar_rows_pruned(
+    start: int,
+    stop: int,
+    attributes: Any,
+    by_rarity: Any,
+    skipped: Any,
+    telling: Any,
+    squares: Any,
+    bound: float,
+    out: Any,
+) -> Any:
+    """As :func:`similar_rows` for columns above the row, through telling attributes.
+
+    Two rows whose similarity exceeds the bound share an attribute that neither left
+    out. Whoever shares one is compared in full.
+
+    Parameters
+    ----------
+    start, stop, attributes, squares, bound, out
+        As for :func:`similar_rows`.
+    by_rarity, skipped
+        See :func:`telling_starts`.
+    telling : (indptr, nodes)
+        For every attribute, the rows that did not leave it out, ascending.
+    """
+    indptr, indices, data = attributes
+    list_indptr, nodes = telling
+    out_rows, out_columns, out_values = out
+    n = indptr.size - 1
+    stamps = np.full(n, -1, dtype=np.int32)
+    row = np.zeros(list_indptr.size - 1)
+    kept = 0
+    for u in range(start, stop):
+        if kept + n > out_values.size:
+            return u, kept
+        for a in range(indptr[u], indptr[u + 1]):
+            row[indices[a]] = data[a]
+        for place in range(indptr[u] + skipped[u], indptr[u + 1]):
+            attribute = indices[by_rarity[place]]
+            slot, first = list_indptr[attribute + 1] - 1, list_indptr[attribute]
+            while slot >= first and nodes[slot] > u:
+                v = nodes[slot]
+                slot -= 1
+                if stamps[v] == u:
+                    continue
+                stamps[v] = u
+                dot = 0.0
+                for a in range(indptr[v], indptr[v + 1]):
+                    dot += row[indices[a]] * data[a]
+                similarity = dot / np.sqrt(squares[u] * squares[v])
+                if similarity > bound:
+                    out_rows[kept] = u
+                    out_columns[kept] = v
+                    out_values[kept] = similarity
+                    kept += 1
+        for a in range(indptr[u], indptr[u + 1]):
+            row[indices[a]] = 0.0
+    return stop, kept

@@ -1,0 +1,234 @@
+"""Exact search for the most similar pairs of sparse, non-negative attribute rows.
+
+A sample of rows tells about where the threshold will lie. Pairs above that are found
+exactly, with a bound that only rises while they are collected; where the sample
+promised too much, the search is repeated with a lower start. The result never depends
+on the sample, on blocks or on threads.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from gelato.engines import map_ordered
+from gelato.graph import FloatArray, IntArray
+from gelato.kernels import similar_pairs
+
+Listed: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # u, v > u, similarity
+
+# Room for pairs in one call, and visits per block of rows.
+_BLOCK_PAIRS = 1 << 20
+_BLOCK_VISITS = 1 << 26
+_SAMPLE_ROWS = 300
+# Pairs asked of the sampled threshold for each that is wanted: a margin for luck.
+_MARGIN = 1.5
+# What comparing two rows in full costs, in visits for each attribute that they have.
+_COMPARE = 0.8
+
+
+class SparseSearch:
+    """Pairs of rows by the attributes that they share.
+
+    Parameters
+    ----------
+    matrix : CSR float64
+        Non-negative, with sorted indices; stored zeros are dropped.
+    squares : (n,) float64
+        Squared norms of its rows.
+    """
+
+    def __init__(self, matrix: sp.csr_array, squares: FloatArray) -> None:
+        if np.any(matrix.data == 0):
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        self._matrix, self._squares = matrix, squares
+        self._rows = _arrays(matrix)
+        turned = sp.csr_array(matrix.T)
+        turned.sort_indices()
+        self._lists = _arrays(turned)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows n."""
+        return int(self._matrix.shape[0])
+
+    @cached_property
+    def owners(self) -> IntArray:
+        """By attribute, how many rows have it."""
+        return np.diff(self._lists[0])
+
+    @cached_property
+    def visits(self) -> float:
+        """How often two rows meet at an attribute: what an unpruned search costs."""
+        return float((self.owners.astype(np.float64) ** 2).sum() / 2)
+
+    def largest(self, count: int, *, threads: int | None = None) -> Listed:
+        """Return the ``count`` most similar pairs, or all that are similar at all.
+
+        Which pairs of the smallest similarity are among them does not matter to a
+        threshold: they tie with it.
+        """
+        for ask in (_MARGIN, 4 * _MARGIN):
+            start = self._sampled_threshold(ask * count)
+            if start <= 0:
+                break
+            found = self._collect(np.nextafter(start, 0), count, threads)
+            if len(found[2]) >= count:
+                return found
+        return self._collect(0.0, count, threads)
+
+    def above(self, bound: float, *, threads: int | None = None) -> Listed:
+        """Return all pairs whose similarity exceeds a bound, at least 0."""
+        return self._collect(bound, None, threads)
+
+    def partners(self, row: int, bound: float) -> tuple[IntArray, FloatArray]:
+        """Return all rows that are more similar to a row than a bound."""
+        out = _room(self.num_rows)
+        given = (self._rows, self._lists, self._squares, False, float(bound), out)
+        _, kept = similar_pairs.similar_rows(row, row + 1, *given)
+        return out[1][:kept].copy(), out[2][:kept].copy()
+
+    def _sampled_threshold(self, count: float) -> float:
+        """Return about where the ``count``-th most similar pair lies; 0 if unknown."""
+        n = self.num_rows
+        if n <= 2 * _SAMPLE_ROWS:
+            return 0.0
+        drawn = np.random.default_rng(0).permutation(n)[:_SAMPLE_ROWS]
+        wanted = math.ceil(2 * count * len(drawn) / n)
+        best = np.empty(0)
+        for row in drawn.tolist():
+            bound = best.min() if len(best) >= wanted else 0.0
+            best = np.concatenate([best, self.partners(row, bound)[1]])
+            if len(best) > wanted:
+                best = np.partition(best, len(best) - wanted)[len(best) - wanted :]
+        return float(best.min()) if len(best) >= wanted else 0.0
+
+    def _collect(self, bound: float, count: int | None, threads: int | None) -> Listed:
+        """Return the pairs above a bound; only the largest if a count is given."""
+        search = self._kernel(bound)
+        most = None if count is None else 2 * count + _BLOCK_PAIRS
+        held = _Largest(float(bound), count, most)
+
+        def find(block: tuple[int, int]) -> _Largest:
+            mine = _Largest(held.bound, count, most)
+            row, stop = block
+            out = _room(self.num_rows)
+            while row < stop:
+                row, kept = search(row, stop, mine.bound, out)
+                mine.add(tuple(part[:kept].copy() for part in out))
+            return mine
+
+        for part in map_ordered(find, self._blocks(), threads=threads):
+            for listed in part.kept:
+                held.add(listed)
+        return held.result()
+
+    def _kernel(self, bound: float) -> Any:
+        """Return the cheaper of the two ways to search rows, as a function."""
+        rows, squares = self._rows, self._squares
+
+        def whole(row: int, stop: int, bound: float, out: Any) -> Any:
+            given = (rows, self._lists, squares, True, bound, out)
+            return similar_pairs.similar_rows(row, stop, *given)
+
+        if bound <= 0:
+            return whole
+        slots = self._by_rarity
+        skipped = similar_pairs.telling_starts(rows, squares, slots, bound)
+        telling, visits = self._telling(skipped)
+        filled = self._matrix.nnz / max(1, self.num_rows)
+        if visits * (1 + _COMPARE * filled) > self.visits:
+            return whole
+
+        def pruned(row: int, stop: int, bound: float, out: Any) -> Any:
+            given = (rows, slots, skipped, telling, squares, bound, out)
+            return similar_pairs.similar_rows_pruned(row, stop, *given)
+
+        return pruned
+
+    @cached_property
+    def _by_rarity(self) -> Any:
+        """Slots of every row, those of frequent attributes first."""
+        indptr, indices, _ = self._rows
+        row = np.repeat(np.arange(self.num_rows), np.diff(indptr))
+        return np.lexsort((indices, -self.owners[indices], row)).astype(np.int64)
+
+    def _telling(self, skipped: IntArray) -> tuple[tuple[Any, Any], float]:
+        """Return who did not leave out each attribute, and what a search visits."""
+        indptr, indices, _ = self._rows
+        row = np.repeat(np.arange(self.num_rows), np.diff(indptr))
+        kept = np.arange(len(indices)) - indptr[row] >= skipped[row]
+        attribute = indices[self._by_rarity[kept]]
+        order = np.lexsort((row[kept], attribute))
+        lengths = np.bincount(attribute, minlength=self._matrix.shape[1])
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        visits = float((lengths.astype(np.float64) ** 2).sum() / 2)
+        return (bounds, row[kept][order].astype(np.int32)), visits
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Return stretches of rows of about equal cost."""
+        indptr, indices, _ = self._rows
+        cost = np.add.reduceat(
+            np.append(self.owners[indices], 0), np.minimum(indptr[:-1], len(indices))
+        )
+        total = np.cumsum(np.where(np.diff(indptr) > 0, cost, 0))
+        stretches = (
+            max(1, math.ceil(int(total[-1]) / _BLOCK_VISITS)) if len(total) else 0
+        )
+        goals = np.arange(1, stretches) * (total[-1] / max(1, stretches))
+        bounds = np.unique([0, *np.searchsorted(total, goals), self.num_rows]).tolist()
+        return list(pairwise(bounds))
+
+
+class _Largest:
+    """The largest pairs so far, and the bound that they set."""
+
+    def __init__(self, bound: float, count: int | None, most: int | None) -> None:
+        self.bound, self.kept = bound, [_nothing()]
+        self._count, self._most, self._held = count, most, 0
+
+    def add(self, listed: Any) -> None:
+        self.kept.append(listed)
+        self._held += len(listed[2])
+        if self._most is not None and self._held > self._most:
+            self._cut()
+
+    def _cut(self) -> None:
+        assert self._count is not None
+        u, v, values = self._joined()
+        if len(values) > self._count:
+            place = len(values) - self._count
+            best = np.argpartition(values, place)[place:]
+            u, v, values = u[best], v[best], values[best]
+            # What ties with the smallest cannot change a threshold.
+            self.bound = max(self.bound, float(values.min()))
+        self.kept, self._held = [(u, v, values)], len(values)
+
+    def result(self) -> Listed:
+        if self._count is not None:
+            self._cut()
+        return self._joined()
+
+    def _joined(self) -> Listed:
+        u, v, values = (np.concatenate(part) for part in zip(*self.kept, strict=True))
+        return u, v, values
+
+
+def _nothing() -> Any:
+    return (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def _room(num_rows: int) -> tuple[IntArray, IntArray, FloatArray]:
+    size = num_rows + _BLOCK_PAIRS
+    return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+
+
+def _arrays(matrix: sp.csr_array) -> tuple[Any, ...]:
+    indices = matrix.indices.astype(np.int32)
+    return (matrix.indptr.astype(np.int64), indices, matrix.data)
