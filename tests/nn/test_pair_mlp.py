@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gelato.errors import InputError, UsageError
+from gelato.graph import Graph
+from gelato.nn import pair_terms
 from gelato.nn.pair_features import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 
@@ -376,3 +378,39 @@ def test_another_module_can_take_the_place_of_the_mlp():
             optimiser.step()
             losses.append(loss.item())
         assert losses[-1] < 0.95 * losses[0]
+
+
+class TestLargeFullMatrix:
+    """A large full matrix is used where it lies, also a file mapped into memory."""
+
+    def test_it_is_not_turned_into_lists(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(pair_terms, "_LARGE_ENTRIES", 100)
+        random = np.random.default_rng(0)
+        values = random.normal(size=(30, 7)).astype(np.float32)
+        np.save(tmp_path / "values.npy", values)
+        mapped = np.load(tmp_path / "values.npy", mmap_mode="r")
+        edges = np.stack(np.triu_indices(30, 1), axis=1)[::9]
+        graph = Graph.from_indices(30, edges, attributes=mapped)
+        assert np.shares_memory(graph.attributes, mapped)
+        features = PairFeatures(graph.attributes, edges)
+        assert features.path == "dense"
+        nodes = features._terms.nodes
+        assert np.shares_memory(nodes.rows(torch.float32).numpy(), mapped)
+        model = PairMLP(14, hidden=4, dropout=0.0, seed=0).eval()
+        expected = model(PairFeatures(values, edges, path="values"))
+        torch.testing.assert_close(model(features), expected, rtol=1e-5, atol=1e-6)
+
+    def test_a_large_matrix_with_few_entries_is(self, monkeypatch):
+        monkeypatch.setattr(pair_terms, "_LARGE_ENTRIES", 100)
+        values = np.eye(30, dtype=np.float32)
+        assert PairFeatures(values, [(0, 1), (1, 2)]).path == "binary"
+
+    def test_ordered_pairs(self, monkeypatch):
+        monkeypatch.setattr(pair_terms, "_LARGE_ENTRIES", 100)
+        values = np.random.default_rng(0).normal(size=(30, 7)).astype(np.float32)
+        features = PairFeatures(values, [(0, 1), (2, 1)], directed=True)
+        assert features.path == "nodes"
+        model = PairMLP(14, hidden=4, dropout=0.0, seed=0).eval()
+        monkeypatch.setattr(pair_terms, "_LARGE_ENTRIES", 10**6)
+        small = PairFeatures(values, [(0, 1), (2, 1)], directed=True)
+        torch.testing.assert_close(model(features), model(small))

@@ -333,6 +333,13 @@ def check_graph(graph: Graph) -> None:
     _check_node_data(graph)
 
 
+def _all_finite(values: Any) -> bool:
+    """Look in blocks: attributes may be many, or a file mapped into memory."""
+    step = max(1, (1 << 22) // max(1, values[:1].size))
+    blocks = range(0, len(values), step)
+    return all(bool(np.isfinite(values[i : i + step]).all()) for i in blocks)
+
+
 def _check_node_data(graph: Graph) -> None:
     n, attributes = graph.num_nodes, graph.attributes
     if attributes is not None:
@@ -343,7 +350,7 @@ def _check_node_data(graph: Graph) -> None:
                 hint="Give one row of attributes for every node.",
             )
         values = attributes.data if sp.issparse(attributes) else attributes
-        if not np.all(np.isfinite(np.asarray(values))):
+        if not _all_finite(np.asarray(values)):
             raise InputError(
                 "The attributes contain missing or infinite values.",
                 hint="Fill them in, for example with 0 or the column's mean.",

@@ -22,8 +22,8 @@ from gelato.kernels.walk_structure import PairLists
 
 IntArray = npt.NDArray[np.int64]
 
-MOST_LISTED = 40_000_000
-"""Near negatives of an epoch where no rate is given: a few seconds per epoch."""
+MOST_LISTED = 10_000_000
+"""Near negatives of an epoch where no rate is given: some seconds per epoch."""
 
 BYTE_BUDGET = 2 << 30
 """Most memory for the near negatives of a run and of its current epoch."""

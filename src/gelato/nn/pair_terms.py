@@ -7,6 +7,7 @@ ones that are listed: ``|x_u - x_v|`` is the same for x and for 1 - x.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -25,6 +26,9 @@ from gelato.nn.sparse_rows import Array, SparseRows, index_type
 # attributes are always faster: turning round the common ones keeps them short.
 _MOST_FILL = {"binary": 1.0, "values": 0.5}
 _BLOCK_ENTRIES = 1 << 21  # of |x_u - x_v| at a time: 8 MB of float32
+# A dense matrix this large and this full is used where it lies, perhaps on disk: lists
+# of its entries would take three times its memory, only to be found too full.
+_LARGE_ENTRIES, _FULL = 1 << 24, 0.75
 
 
 @dataclass(frozen=True)
@@ -205,7 +209,10 @@ class _DenseRows:
     """A dense matrix with the products of :class:`SparseRows`, done by torch."""
 
     def __init__(self, matrix: Array) -> None:
-        self._matrix = torch.from_numpy(np.ascontiguousarray(matrix))
+        with warnings.catch_warnings():
+            # Nobody writes to it, so that a file mapped to be read will do.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            self._matrix = torch.from_numpy(np.ascontiguousarray(matrix))
         self.num_columns = matrix.shape[1]
 
     def rows(self, dtype: torch.dtype) -> torch.Tensor:
@@ -260,16 +267,18 @@ class AttributeRows:
                 "The path 'nodes' is for ordered pairs, and only for them."
             )
         self.attributes, self.directed = attributes, directed
-        sparse = sp.csr_array(attributes, dtype=np.float32)
-        sparse.sum_duplicates()
-        sparse.eliminate_zeros()
-        sparse.sort_indices()
+        self.flipped = np.zeros(attributes.shape[1], dtype=bool)
+        self.limit = 1.0
+        self._full = path in (None, "dense") and _is_large_and_full(attributes)
+        if self._full:
+            self.kind = "dense"
+            return
+        sparse = _as_lists(attributes)
         binary = bool(np.all(sparse.data == 1))
         if path == "binary" and not binary:
             raise UsageError("The path 'binary' needs attributes that are all 0 or 1.")
         self.kind = path or ("binary" if binary else "values")
         self.limit = 1.0 if path else _MOST_FILL[self.kind]
-        self.flipped = np.zeros(sparse.shape[1], dtype=bool)
         if self.kind == "binary" and not directed:
             if ends is None:
                 ends = np.ones(sparse.shape[0])
@@ -277,10 +286,15 @@ class AttributeRows:
             sparse = _flip(sparse, self.flipped)
         self.sparse = sparse
 
+    @cached_property
+    def sparse(self) -> sp.csr_array:
+        """The attributes as CSR; of a large full matrix only if it is asked for."""
+        return _as_lists(self.attributes)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Nodes and attributes."""
-        rows, columns = self.sparse.shape
+        rows, columns = self.attributes.shape
         return int(rows), int(columns)
 
     @cached_property
@@ -291,8 +305,8 @@ class AttributeRows:
     def terms(self, pairs: Array) -> PairTerms:
         """Return the fastest way for these pairs, or the one asked for."""
         if self.directed:
-            fill = self.sparse.nnz / max(1, self.sparse.shape[0] * self.sparse.shape[1])
-            wide = fill > _MOST_FILL["values"]
+            entries = max(1, self.shape[0] * self.shape[1])
+            wide = self._full or self.sparse.nnz / entries > _MOST_FILL["values"]
             return NodeTerms(self._dense if wide else self.nodes)
         listed = None if self.kind == "dense" else self._listed(pairs)
         return DenseTerms(self._dense, pairs) if listed is None else listed
@@ -306,6 +320,8 @@ class AttributeRows:
 
     @cached_property
     def _dense(self) -> _DenseRows:
+        if self._full:
+            return _DenseRows(np.asarray(self.attributes, dtype=np.float32))
         return _DenseRows(self.sparse.toarray())
 
     @cached_property
@@ -350,6 +366,26 @@ def choose_terms(
     ends = np.bincount(pairs.ravel(), minlength=attributes.shape[0])
     rows = AttributeRows(attributes, directed=directed, path=path, ends=ends)
     return rows.terms(pairs)
+
+
+def _as_lists(attributes: Any) -> sp.csr_array:
+    sparse = sp.csr_array(attributes, dtype=np.float32)
+    sparse.sum_duplicates()
+    sparse.eliminate_zeros()
+    sparse.sort_indices()
+    return sparse
+
+
+def _is_large_and_full(attributes: Any) -> bool:
+    """Tell whether a dense matrix is best left as it is; looks at it in blocks."""
+    if sp.issparse(attributes) or np.size(attributes) < _LARGE_ENTRIES:
+        return False
+    step = max(1, _BLOCK_ENTRIES // attributes.shape[1])
+    filled = sum(
+        int(np.count_nonzero(attributes[start : start + step]))
+        for start in range(0, attributes.shape[0], step)
+    )
+    return filled > _FULL * np.size(attributes)
 
 
 def _flip(sparse: sp.csr_array, flipped: Array) -> sp.csr_array:
