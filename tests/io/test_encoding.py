@@ -115,3 +115,17 @@ def test_sparse_or_dense_by_the_share_filled():
     assert sp.issparse(read_column(names, "category")[1].attributes)
     assert isinstance(read_column(repeat(1, 2))[1].attributes, np.ndarray)
     assert read_column(repeat(1, 2))[1].attributes.dtype == np.float32
+
+
+def test_a_column_that_drowns_the_others_is_told():
+    columns = {"id": NODES, "year": [1990 + k % 30 for k in range(40)]}
+    frame = pl.DataFrame(columns | {"group": repeat("a", "b")})
+    _, report = read_graph_with_report(EDGES, frame)
+    (told,) = [note for note in report.notes if "squared length" in note]
+    assert "'year'" in told
+    assert "encode year=drop" in told
+    alike = frame.with_columns(pl.col("year") / 2020)
+    _, report = read_graph_with_report(EDGES, alike)
+    assert not [note for note in report.notes if "squared length" in note]
+    _, report = read_graph_with_report(EDGES, frame.drop("group"))
+    assert not [note for note in report.notes if "squared length" in note]

@@ -23,6 +23,8 @@ from gelato.io.wording import counted
 _DENSE_FROM = 0.25
 # From here on, columns that are treated alike share a note.
 _MANY_COLUMNS = 5
+# A column with a larger share of the squared length than this drowns the others.
+_MOST_OF_ALL = 0.95
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def encode_table(
     blocks: list[sp.csr_array] = []
     names: list[str] = []
     choices: list[ColumnChoice] = []
+    sizes: dict[str, float] = {}
     for name in table.frame.columns:
         if name in skip or name == labels:
             continue
@@ -63,6 +66,7 @@ def encode_table(
         choices.append(choice)
         if encoded is not None:
             blocks.append(encoded.matrix)
+            sizes[name] = float(np.square(encoded.matrix.data, dtype=np.float64).sum())
             names.extend(encoded.names)
             notes.extend(encoded.notes)
     attributes = None
@@ -70,7 +74,7 @@ def encode_table(
         stacked = sp.csr_array(sp.hstack(blocks, format="csr", dtype=np.float32))
         attributes = compact(_placed(stacked, rows, nodes, num_nodes))
     found = None if labels is None else _labels(table, labels, rows, nodes, num_nodes)
-    told = (*_told(choices), *notes)
+    told = (*_told(choices), *notes, *_overwhelming(sizes))
     return NodeData(attributes, tuple(names) or None, found, tuple(choices), told)
 
 
@@ -91,6 +95,18 @@ def _told(choices: Sequence[ColumnChoice]) -> list[str]:
         ends = f"{names[0]!r} to {names[-1]!r}"
         notes.append(f"{len(names):,} columns, {ends}, {fate}{each}: {reason}")
     return notes
+
+
+def _overwhelming(sizes: Mapping[str, float]) -> list[str]:
+    """Warn of a column beside which cosine similarity hardly sees the others."""
+    total = sum(sizes.values())
+    return [
+        f"column {name!r} makes up {100 * size / total:.3g} % of the squared length of "
+        "the attributes, so that similarity sees little else: scale it in the file, to "
+        f"0..1 for example, or leave it out (encode {name}=drop)"
+        for name, size in sizes.items()
+        if len(sizes) > 1 and size > _MOST_OF_ALL * total
+    ]
 
 
 def _placed(
