@@ -16,9 +16,12 @@ def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
     """Return the best links with their evidence, and notes on all of them."""
     graph = model.graph_
     scorer = model.scorer(graph)
-    # Explaining asks for the scorer of the same graph every time: make it once.
+    # Explaining asks for the same scorer and enhanced graph every time: make them once.
     prepared = copy.copy(model)
     prepared.scorer = lambda _graph: scorer
+    if hasattr(model, "enhanced"):
+        enhanced = model.enhanced(graph)
+        prepared.enhanced = lambda _graph: enhanced
     made = model.prediction(top=top, threads=threads)
     links = []
     for row in made.table.iter_rows(named=True):
