@@ -65,8 +65,8 @@ def connect(
         where = "on this machine" if address is None else f"at {address}"
         raise EngineError(
             f"Ray {where} cannot be used: {_first_line(error)}",
-            hint="Driver and cluster need the same versions of Python and Ray. "
-            + START_HINT,
+            hint="Both sides need the same versions of Python and Ray, and the same "
+            f"token (RAY_AUTH_MODE=token) if the cluster asks for one. {START_HINT}",
         ) from error
 
 
