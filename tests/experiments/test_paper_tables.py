@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gelato.experiments.claims import GNNS, claims, graph_statistics, mean_gain
+from gelato.experiments.claims import (
+    GNNS,
+    _gain,
+    claims,
+    graph_statistics,
+    mean_gain,
+    shared_graphs,
+)
 from gelato.experiments.claims import table_scores as scores_of
 from gelato.experiments.document import paper_text
 from gelato.experiments.paper import (
@@ -183,6 +190,16 @@ def test_claims_follow_from_the_published_tables(tmp_path):
     assert all(claim.command.startswith("gelato reproduce") for claim in told.values())
     speed = told["inference speed-up over Neo-GNN, photo"]
     assert round(speed.published, -3) == 6000
+
+
+def test_a_gain_is_over_the_graphs_that_are_recorded():
+    paper = scores_of("ap")
+    here = {"Gelato": {"cora": 4.0, "photo": 30.0}, "AC": {"cora": 2.0}}
+    assert shared_graphs(here, ["AC"]) == ["cora"]
+    claim = _gain("gain", "52.6 %", (paper, here), ["AC"], "")
+    assert claim.ours == 100.0
+    assert claim.note == "ours is over cora, where the paper's give 60.5 %"
+    assert _gain("gain", "", (paper, {}), ["AC"], "").ours is None
 
 
 @pytest.mark.parametrize("name", DATASETS)

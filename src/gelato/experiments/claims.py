@@ -17,6 +17,7 @@ from gelato.graph import Graph
 Scores = dict[str, dict[str, float]]
 """AP in percent by row, then by dataset."""
 
+DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 GNNS = (
     *("GAE", "SEAL", "HGCN", "LGCN", "TLC-GNN", "Neo-GNN", "NBFNet"),
     *("BScNets", "WalkPool"),
@@ -70,18 +71,41 @@ def claims(results: Path) -> list[Claim]:
         ("gain over autocovariance", "52.6 %", ("AC",), ""),
     )
     told = [
-        Claim(
-            f"{name}, mean over graphs",
-            printed,
-            mean_gain(paper, rivals),
-            mean_gain(here, rivals),
-            "%",
-            note,
-            "gelato reproduce ap",
-        )
+        _gain(f"{name}, mean over graphs", printed, (paper, here), rivals, note)
         for name, printed, rivals, note in gains
     ]
     return [*told, _training_gain(results), *_speed_ups(results), _parameter_ratio()]
+
+
+def _gain(
+    name: str,
+    printed: str,
+    scores: tuple[Scores, Scores],
+    rivals: Sequence[str],
+    note: str,
+) -> Claim:
+    """Return a gain; ours over the graphs where both sides are recorded."""
+    paper, here = scores
+    graphs = shared_graphs(here, rivals)
+    ours = mean_gain(here, rivals, graphs) if graphs else None
+    if graphs and len(graphs) < len(DATASETS):
+        there = mean_gain(paper, rivals, graphs)
+        known = (
+            "" if there is None else f", where the paper's tables give {there:.1f} %"
+        )
+        note = f"{note}; ours is over {', '.join(graphs)}{known}".lstrip("; ")
+    command = "gelato reproduce ap"
+    return Claim(name, printed, mean_gain(paper, rivals), ours, "%", note, command)
+
+
+def shared_graphs(scores: Scores, rivals: Sequence[str]) -> list[str]:
+    """Return the graphs on which Gelato and at least one rival are recorded."""
+    return [
+        dataset
+        for dataset in DATASETS
+        if dataset in scores.get("Gelato", {})
+        and any(dataset in scores.get(rival, {}) for rival in rivals)
+    ]
 
 
 def _training_gain(results: Path) -> Claim:
@@ -167,7 +191,7 @@ def table_scores(name: str, results: Path | None = None) -> Scores:
 def mean_gain(
     scores: Scores,
     rivals: Sequence[str],
-    datasets: Sequence[str] = ("cora", "citeseer", "pubmed", "photo", "computers"),
+    datasets: Sequence[str] = DATASETS,
 ) -> float | None:
     """Return by how many percent Gelato exceeds the best rival, mean over graphs.
 

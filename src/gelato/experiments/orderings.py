@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gelato.experiments.claims import Scores, table_scores
-from gelato.experiments.paper import read_facts
+from gelato.experiments.paper import read_experiment, read_facts
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,18 @@ def orderings(results: Path) -> list[Ordering]:
             paper = _verdict(_values(entry, dataset, None, tables))
             ours = _verdict(_values(entry, dataset, results, tables))
             command = ""
-            if ours.startswith("missing"):
+            if ours.startswith("missing") and _runs(entry, dataset, ours):
                 command = f"gelato reproduce {entry['table']} --datasets {dataset}"
             found.append(Ordering(entry["text"], dataset, paper, ours, command))
     return found
+
+
+def _runs(entry: dict[str, Any], dataset: str, ours: str) -> bool:
+    """Tell whether something that is missing would be run by the table's command."""
+    return any(
+        row.seeds and row.dataset == dataset and row.name in ours
+        for row in read_experiment(entry["table"]).rows
+    )
 
 
 def _values(
