@@ -159,5 +159,5 @@ def _truncated_mean(least: float, top: float, power: float) -> float:
         return top
     if power == 1:
         return least * -math.log(ratio) / (1 - ratio)
-    share = (1 - ratio ** (power - 1)) / (1 - ratio**power)
+    share: float = (1 - ratio ** (power - 1)) / (1 - ratio**power)
     return power / (power - 1) * least * share

@@ -87,7 +87,7 @@ def threshold_table(thresholds: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def bin_of(score: float, bits: int, table: Any) -> int:
+def bin_of(score: float, bits: int, table: Any) -> Any:
     """Return the bin of a score, given with its bit pattern.
 
     Only the number of halvings can be mispredicted; there are few.

@@ -36,7 +36,7 @@ class BlockSearch:
     def is_long(self) -> bool:
         """Whether an exact search takes more than some minutes."""
         n, r = self.attributes.shape
-        return n * n * r / 2 > _MOST_PRODUCTS
+        return bool(n * n * r / 2 > _MOST_PRODUCTS)
 
     def largest(self, count: int) -> tuple[IntArray, IntArray, FloatArray, int]:
         """Return the largest pairs; none is left unlisted."""

@@ -61,7 +61,8 @@ class SparseSearch:
     @cached_property
     def owners(self) -> IntArray:
         """By attribute, how many rows have it."""
-        return np.diff(self._lists[0])
+        owners: IntArray = np.diff(self._lists[0])
+        return owners
 
     @cached_property
     def visits(self) -> float:

@@ -38,6 +38,8 @@ _ABOUT = {
     "scores": ("score, coloured by rank", "what the model ranks pairs by", True),
 }
 
+_ROW_CELLS = 2_000_000  # scores of whole rows held at once
+
 
 def make_heat_maps(
     model: Any,
@@ -78,13 +80,21 @@ def make_heat_maps(
         maps.append(_map("enhanced adjacency", _part(enhanced, chosen)))
     if graph.num_attributes:
         maps.append(_map("attribute distance", _attribute_distance(graph, chosen)))
-    maps.append(_map("scores", scorer.score_rows(chosen)[:, chosen]))
+    maps.append(_map("scores", _scores(scorer, chosen, graph.num_nodes)))
     return {
         "how": how,
         "nodes": [plain_id(node) for node in graph.node_ids[chosen].tolist()],
         "held_out": marked.tolist(),
         "maps": maps,
     }
+
+
+def _scores(scorer: RowScorer, chosen: IntArray, num_nodes: int) -> FloatArray:
+    """Return the scores among some nodes; of whole rows only a few at a time."""
+    at_once = max(1, _ROW_CELLS // num_nodes)
+    starts = range(0, len(chosen), at_once)
+    parts = [scorer.score_rows(chosen[i : i + at_once])[:, chosen] for i in starts]
+    return np.concatenate(parts)
 
 
 def _map(name: str, values: FloatArray) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components, dijkstra
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.hops import hops_within_three
 from gelato.link_table import count_common_neighbours
 from gelato.ranking import score_pairs
 from gelato.ranking.counts import RankCounts
@@ -17,7 +19,6 @@ from gelato.report.data_card import bucket_name, degree_bucket_edges
 from gelato.report.plain import plain_id
 from gelato.splits import EdgeSplit
 
-_SOURCES_AT_ONCE = 64  # rows of distances held at once
 _WORST = 10
 
 
@@ -72,18 +73,17 @@ def _distances(graph: Graph, pairs: IntArray) -> IntArray:
     """Return steps between two nodes: up to 3, 4 for more, -1 where there is no way."""
     _, member = connected_components(graph.adjacency, directed=False)
     joined = member[pairs[:, 0]] == member[pairs[:, 1]]
-    distance = np.where(joined, 4, -1)
-    pattern = graph.adjacency.astype(bool).astype(np.float64)
-    sources, inverse = np.unique(pairs[:, 0], return_inverse=True)
-    for start in range(0, len(sources), _SOURCES_AT_ONCE):
-        block = sources[start : start + _SOURCES_AT_ONCE]
-        steps = dijkstra(
-            pattern, directed=graph.directed, indices=block, unweighted=True, limit=3
-        )
-        mine = (inverse >= start) & (inverse < start + len(block))
-        reached = steps[inverse[mine] - start, pairs[mine, 1]]
-        near = np.isfinite(reached)
-        distance[np.flatnonzero(mine)[near]] = reached[near].astype(int)
+    order = np.argsort(pairs[:, 0], kind="stable")
+    found = np.where(joined, 4, -1)[order]
+    ahead, back = graph.adjacency, sp.csr_array(graph.adjacency.T)
+    hops_within_three(
+        pairs[order],
+        (ahead.indptr, ahead.indices),
+        (back.indptr, back.indices),
+        found,
+    )
+    distance = np.empty_like(found)
+    distance[order] = found
     return distance
 
 
