@@ -23,6 +23,10 @@ check: $(STAMP)         ## style, types, layers, spelling, and a wheel that work
 	$(BIN)/codespell src tests docs benchmarks examples scripts README.md CHANGELOG.md
 	$(PYTHON) scripts/check_wheel.py
 
+docs: $(STAMP)          ## the documentation, in site/; opens from disk
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python scripts/check_links.py site
+
 # torch first and alone: its pinned version is the one that other packages must accept.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,4 +35,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-output site .pytest_cache .mypy_cache .ruff_cache
