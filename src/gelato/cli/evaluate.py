@@ -18,6 +18,7 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -72,6 +73,7 @@ def evaluate(
         Path | None,
         typer.Option("--save-split", metavar="FILE", help="Keep the split (.parquet)."),
     ] = None,
+    memory: Memory = None,
 ) -> None:
     """Measure a model: rank held-out edges among all non-edges."""
     screen = Screen(output)
@@ -101,6 +103,16 @@ def evaluate(
     if run.dry_run:
         job.forecast()
         return
+    job.threads = respect_memory(
+        screen,
+        memory,
+        made,
+        full_split,
+        stored=job.stored,
+        threads=run.threads,
+        candidates=candidates,
+        positives=job.num_positives,
+    )
     if not job.stored:
         fit_model(screen, name, made, full_split)
     results = [job.run(kind) for kind in protocols]

@@ -21,6 +21,7 @@ from gelato.cli.forecasts import (
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, load_graph
 from gelato.cli.links import show_links, write_links
+from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -101,6 +102,7 @@ def predict(
             help="Write all links: .csv, .tsv, .parquet, .json or .jsonl.",
         ),
     ] = None,
+    memory: Memory = None,
 ) -> None:
     """Predict links: the best pairs that are not edges yet.
 
@@ -122,12 +124,16 @@ def predict(
         stored = folder is not None
         _forecast(screen, made, graph, candidates, run.threads, stored=stored)
         return
+    allowed = {"stored": folder is not None, "threads": run.threads}
+    threads = respect_memory(
+        screen, memory, made, graph, candidates=candidates, **allowed
+    )
     if folder is None:
         _fit(screen, made, graph)
     if candidates is not None:
-        tell_long_run(screen, made, graph, candidates, threads=run.threads)
+        tell_long_run(screen, made, graph, candidates, threads=threads)
     with screen.progress(f"predicting with {name}") as progress:
-        found = made.prediction(threads=run.threads, progress=progress, **wanted)
+        found = made.prediction(threads=threads, progress=progress, **wanted)
     links = found.table
     for text in (*_shortage(asked.top, links.height), *found.notes):
         screen.note(text)

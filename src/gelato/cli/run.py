@@ -15,6 +15,7 @@ from gelato.cli.forecasts import SELECTING_KERNELS, tell_compilation
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split
 from gelato.cli.links import show_links, write_links
+from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     ChoiceOptions,
     DataOptions,
@@ -67,6 +68,7 @@ def run_all(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a run in the folder.")
     ] = False,
+    memory: Memory = None,
 ) -> None:
     """From files to links: choose a model, measure it honestly, predict.
 
@@ -88,20 +90,23 @@ def run_all(
     if run.dry_run:
         _forecast(screen, made, parts, choice)
         return
+    # Where the model is still open, at least ranking by walks has to fit.
+    first = made or make_model("ac", ModelOptions())
+    threads = respect_memory(screen, memory, first, parts, threads=run.threads)
     asked = {"top": top, "max_per_node": max_per_node}
     kept = folder / LINKS if folder is not None and file is None else file
     with _place(folder, overwrite=overwrite):
         more: dict[str, Any] = {"choice": None}
         if made is None:
-            chosen = choose(screen, parts, model, choice, threads=run.threads)
+            chosen = choose(screen, parts, model, choice, threads=threads)
             made, more = chosen.model, {"choice": chosen.to_dict()}
         else:
-            train(screen, made.name, made, parts, folder, threads=run.threads)
-        measured = measure(screen, made, parts, run.threads) | more
+            train(screen, made.name, made, parts, folder, threads=threads)
+        measured = measure(screen, made, parts, threads) | more
         if folder is not None:
             keep(made, folder, measured)
         with screen.progress(f"predicting with {made.name}") as progress:
-            found = made.prediction(threads=run.threads, progress=progress, **asked)
+            found = made.prediction(threads=threads, progress=progress, **asked)
         for text in found.notes:
             screen.note(text)
         write_links(screen, found.table, kept)

@@ -23,6 +23,7 @@ from gelato.ranking.near_pass import FarClasses, count_near
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import (
     BLOCK_CELLS,
+    WalkScorer,
     as_scorer,
     checked_rows,
     has_near_pairs,
@@ -36,6 +37,10 @@ _NEAR_CELL_BYTES = 24
 # Loading the compiled kernels, once per process.
 _START_SECONDS = 0.3
 _DENSE_CELL_BYTES = 40
+# A walk's arrays per node; two bins per positive, for each span that is in flight.
+_WALK_NODE_BYTES = 48
+_POSITIVE_BYTES = 16
+_COUNTS_AHEAD = 3
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Forecast:
         Estimated resident memory of the process at its peak.
     threads : int
         Threads assumed.
+    resident_bytes : int
+        What of the peak there is already; the rest is shared out among the threads.
     """
 
     pairs: int
@@ -61,6 +68,7 @@ class Forecast:
     seconds: float
     peak_bytes: int
     threads: int
+    resident_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast as plain data."""
@@ -114,15 +122,27 @@ def forecast(
     share = len(rows) / max(1, done)
     # Positives are scored first, by walking their rows; near rows are not counted then.
     passes = 1 + min(1.0, positives / max(1, len(rows))) * (0.6 if near else 1.0)
-    cell = _NEAR_CELL_BYTES if near else _DENSE_CELL_BYTES
-    cells = min(BLOCK_CELLS, graph.num_nodes**2) + graph.num_nodes
+    resident = int(psutil.Process().memory_info().rss)
+    own = _thread_bytes(scorer, graph.num_nodes, positives)
     return Forecast(
         pairs=rule.count,
         near_pairs=min(rule.count, round(visited * share)) if near else None,
         seconds=_START_SECONDS + seconds * share * passes / workers,
-        peak_bytes=int(psutil.Process().memory_info().rss + workers * cells * cell),
+        peak_bytes=resident + workers * own,
+        resident_bytes=resident,
         threads=workers,
     )
+
+
+def _thread_bytes(scorer: Any, num_nodes: int, positives: int) -> int:
+    """Return what each thread holds: a block of scores, or a walk and its counts."""
+    cells = min(BLOCK_CELLS, num_nodes**2) + num_nodes
+    if not has_near_pairs(scorer):
+        return cells * _DENSE_CELL_BYTES
+    if not isinstance(scorer, WalkScorer):
+        return cells * _NEAR_CELL_BYTES
+    counts = _COUNTS_AHEAD * _POSITIVE_BYTES * positives
+    return _WALK_NODE_BYTES * num_nodes + max(counts, cells * _NEAR_CELL_BYTES)
 
 
 class _RowPass:
