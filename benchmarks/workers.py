@@ -27,7 +27,8 @@ TARGET = (
     Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "workers.json"
 )
 RECIPE = {"average_degree": 6.0, "exponent": 2.5, "max_degree": 1000}
-WARM_UP = {"nodes": 500, "max_degree": 100}
+# Rows enough for several spans, so that every worker is started.
+WARM_UP = {"nodes": 1500, "max_degree": 100}
 EPOCHS = 2
 ORDER = (1, 2, 1)
 
