@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from gelato.ranking import Candidates, Evaluation
     from gelato.splits import EdgeSplit
 
+# Candidates that are worth a word on what their ranking cost.
+_LARGE = 1_000_000
+
 Protocol = Annotated[
     str,
     typer.Option(
@@ -116,6 +119,7 @@ def evaluate(
     if not job.stored:
         fit_model(screen, name, made, full_split)
     results = [job.run(kind) for kind in protocols]
+    _tell_density(screen, results)
     if save_split is not None:
         full_split.save(save_split)
     restricted = rule != CandidateOptions()
@@ -133,6 +137,16 @@ def evaluate(
             "results": [result.to_dict() for result in results],
         }
     )
+
+
+def _tell_density(screen: Screen, results: list[Evaluation]) -> None:
+    """Say so where telling near pairs from far ones spared nothing worth while."""
+    counts = results[0].counts
+    if counts.nearly_all_near and counts.num_negatives >= _LARGE:
+        screen.note(
+            f"{numbers.count(counts.near_pairs or 0)} candidates are joined by walks: "
+            "nearly all, so that every pair was visited."
+        )
 
 
 def protocols_of(name: str) -> tuple[str, ...]:

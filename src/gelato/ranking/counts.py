@@ -7,6 +7,7 @@ ones are counted from sorted closed-form values. Memory never grows with n^2.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ from gelato.ranking.scorers import (
     row_costs,
     row_spans,
 )
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 
@@ -63,6 +66,12 @@ class RankCounts:
         """Number of positives."""
         return int(self.positives.sum())
 
+    @property
+    def nearly_all_near(self) -> bool:
+        """Whether most candidates are near, so that a pass costs what n^2 costs."""
+        candidates = self.num_positives + self.num_negatives
+        return self.near_pairs is not None and 2 * self.near_pairs > candidates
+
 
 def rank_counts(
     scorer: RowScorer,
@@ -95,7 +104,14 @@ def rank_counts(
         bins = _count_listed(scorer, candidates, thresholds)
     else:
         bins, near = _count(scorer, candidates, thresholds, threads, progress)
-    return from_bins(bins, thresholds, positive_counts, candidates.count, near)
+    counts = from_bins(bins, thresholds, positive_counts, candidates.count, near)
+    if counts.nearly_all_near:
+        logger.info(
+            "%s of %s candidates are near: nearly all are visited one by one",
+            f"{near:,}",
+            f"{candidates.count:,}",
+        )
+    return counts
 
 
 def counts_of_scores(

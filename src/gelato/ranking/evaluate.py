@@ -77,6 +77,11 @@ class Evaluation:
         return metrics.random_precision(self.counts)
 
     @property
+    def nearly_all_near(self) -> bool:
+        """Whether most candidates are near, so that a pass costs what n^2 costs."""
+        return self.counts.nearly_all_near
+
+    @property
     def biased(self) -> bool:
         """Whether negatives were downsampled, which inflates every number."""
         return self.protocol == "sampled"
