@@ -124,9 +124,14 @@ def predict(
         stored = folder is not None
         _forecast(screen, made, graph, candidates, run.threads, stored=stored)
         return
-    allowed = {"stored": folder is not None, "threads": run.threads}
     threads = respect_memory(
-        screen, memory, made, graph, candidates=candidates, **allowed
+        screen,
+        memory,
+        made,
+        graph,
+        stored=folder is not None,
+        threads=run.threads,
+        candidates=candidates,
     )
     if folder is None:
         _fit(screen, made, graph)
