@@ -103,5 +103,6 @@ def _mark_toy(figure: Figure, experiment: Experiment) -> None:
             rotation=25,
             fontsize=44,
             color=GREY,
-            alpha=0.25,
+            alpha=0.4,
+            zorder=100,  # above images
         )
