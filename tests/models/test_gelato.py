@@ -54,6 +54,8 @@ class TestBadInput:
             ("threads", [0]),
             ("loss", ["npair", None]),
             ("training", ["all", "unbiase"]),
+            ("negatives", ["far", None]),
+            ("near_rate", [0, 1.5, "0.5", float("nan")]),
             ("masking", ["none"]),
             ("self_loops", ["some"]),
             ("heuristic", ["katz"]),
