@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _WORTH_A_FORECAST = 50_000_000
 _LONG = 60.0  # seconds that deserve a warning
 
-RANKING_KERNELS = ("walks", "counting")
-SELECTING_KERNELS = ("walks", "selecting")
+RANKING_KERNELS = ("near_walks", "counting")
+SELECTING_KERNELS = ("near_walks",)
 
 
 def tell_compilation(screen: Screen, kernels: Iterable[str]) -> None:

@@ -29,7 +29,7 @@ from gelato.ranking.scorers import (
     has_near_pairs,
 )
 
-_SAMPLE_ROWS = 256
+_SAMPLE_ROWS = 1024
 _SAMPLE_SECONDS = 1.0
 # Bytes per cell of a block: columns and scores of near pairs, or dense scores with
 # the copies that scoring makes on the way.
@@ -112,12 +112,14 @@ def forecast(
     row_pass(order[:1])  # compile and warm up
     done, visited, seconds = 0, 0, 0.0
     # Dense blocks are timed at their real size: a single row would be unfair to BLAS.
-    size = 8 if near else max(8, min(512, BLOCK_CELLS // max(1, graph.num_nodes)))
+    size = 128 if near else max(8, min(512, BLOCK_CELLS // max(1, graph.num_nodes)))
+    # The real pass makes its arrays a few hundred times, and not for every few rows.
+    fixed = _seconds(row_pass, order[:0])[0] if near else 0.0
     while done < min(len(order), max(_SAMPLE_ROWS, size)) and seconds < _SAMPLE_SECONDS:
         block = np.sort(order[done : done + size])
-        started = time.perf_counter()
-        visited += row_pass(block)
-        seconds += time.perf_counter() - started
+        taken, found = _seconds(row_pass, block)
+        seconds += max(taken - fixed, taken / 10)
+        visited += found
         done += len(block)
     share = len(rows) / max(1, done)
     # Positives are scored first, by walking their rows; near rows are not counted then.
@@ -132,6 +134,13 @@ def forecast(
         resident_bytes=resident,
         threads=workers,
     )
+
+
+def _seconds(row_pass: _RowPass, rows: IntArray) -> tuple[float, int]:
+    """Return the time that rows take, and the pairs that they visit."""
+    started = time.perf_counter()
+    visited = row_pass(rows)
+    return time.perf_counter() - started, visited
 
 
 def _thread_bytes(scorer: Any, num_nodes: int, positives: int) -> int:
