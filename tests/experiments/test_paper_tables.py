@@ -198,7 +198,7 @@ def test_a_gain_is_over_the_graphs_that_are_recorded():
     assert shared_graphs(here, ["AC"]) == ["cora"]
     claim = _gain("gain", "52.6 %", (paper, here), ["AC"], "")
     assert claim.ours == 100.0
-    assert claim.note == "ours is over cora, where the paper's give 60.5 %"
+    assert claim.note == "ours is over cora, where the paper's tables give 60.5 %"
     assert _gain("gain", "", (paper, {}), ["AC"], "").ours is None
 
 
