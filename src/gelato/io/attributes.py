@@ -101,9 +101,10 @@ def _overwhelming(sizes: Mapping[str, float]) -> list[str]:
     """Warn of a column beside which cosine similarity hardly sees the others."""
     total = sum(sizes.values())
     return [
-        f"column {name!r} makes up {100 * size / total:.3g} % of the squared length of "
-        "the attributes, so that similarity sees little else: scale it in the file, to "
-        f"0..1 for example, or leave it out (encode {name}=drop)"
+        f"the numbers of column {name!r} drown all other attributes "
+        f"({100 * size / total:.3g} % of the squared length), so that similarity sees "
+        "little else: scale them in the file, to 0..1 for example, or leave the column "
+        f"out (encode {name}=drop)"
         for name, size in sizes.items()
         if len(sizes) > 1 and size > _MOST_OF_ALL * total
     ]
