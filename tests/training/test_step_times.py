@@ -7,7 +7,7 @@ import pytest
 
 import gelato
 from gelato.graph import Graph
-from gelato.training.step_times import time_steps
+from gelato.training.step_times import _EnoughError, _Trial, time_steps
 
 # Networks that stop a training early all share one trainer: one of them is enough.
 TRAINED = ("mlp", "mlp+ac", "gelato", "gae", "neo-gnn")
@@ -24,7 +24,7 @@ def split():
 @pytest.mark.parametrize("name", TRAINED)
 def test_steps_of_a_training(split, name):
     model = gelato.make(name)
-    times = time_steps(model, split, seconds=0.5, least=3)
+    times = time_steps(model, split, seconds=5, least=3)
     assert times is not None
     assert 0 < times.step_seconds < 60
     assert times.timed >= 2
@@ -49,6 +49,16 @@ def test_short_epochs_are_validated_and_the_validation_is_no_step(split):
     times = time_steps(Slow(batches=1), split, seconds=60, least=2)
     assert times.validation_seconds > 0.2
     assert times.step_seconds < 0.2
+
+
+def test_the_least_number_of_steps_is_taken_though_it_is_late():
+    trial = _Trial(seconds=0.0, least=3)
+    trial.steps = [0.0, 0.0]  # the first step that took no time is not too long
+    entry = {"epoch": 1, "phases": {}}
+    trial.on_epoch(entry, None)
+    trial.steps.append(0.0)
+    with pytest.raises(_EnoughError):
+        trial.on_epoch(entry, None)
 
 
 def test_nothing_to_train(split):

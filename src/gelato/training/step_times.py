@@ -93,8 +93,9 @@ class _Trial:
         self.last = perf_counter()
         self.validation = entry["phases"].get("validation", self.validation)
         # The first validation may also load compiled code: take a second one.
-        again = entry["epoch"] > 1 and len(self.steps) >= self.least
-        if again or self._late(self.last):
+        if len(self.steps) >= self.least and (
+            entry["epoch"] > 1 or self._late(self.last)
+        ):
             raise _EnoughError
 
     def _late(self, now: float) -> bool:
