@@ -7,6 +7,7 @@ import pytest
 
 import gelato
 from gelato.graph import Graph
+from gelato.training import step_times
 from gelato.training.step_times import _EnoughError, _Trial, time_steps
 
 # Networks that stop a training early all share one trainer: one of them is enough.
@@ -31,24 +32,22 @@ def test_steps_of_a_training(split, name):
     assert model.steps_ >= 1
 
 
-def test_short_epochs_are_validated_and_the_validation_is_no_step(split):
-    class Slow(gelato.models.gelato.Gelato):
-        def _task(self, *given):
-            task = super()._task(*given)
-            validate = task.validate
-
-            def slow():
-                import time
-
-                time.sleep(0.2)
-                return validate()
-
-            task.validate = slow
-            return task
-
-    times = time_steps(Slow(batches=1), split, seconds=60, least=2)
-    assert times.validation_seconds > 0.2
-    assert times.step_seconds < 0.2
+def test_the_time_of_a_validation_is_no_step(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(step_times, "perf_counter", lambda: now[0])
+    trial = _Trial(seconds=60.0, least=3)
+    for at in (3.0, 4.0):  # the first step takes 3 seconds, the second one
+        now[0] = at
+        trial.on_step(1, 0)
+    now[0] = 24.0
+    trial.on_epoch({"epoch": 1, "phases": {"validation": 20.0}}, None)
+    now[0] = 25.0
+    trial.on_step(2, 0)
+    assert trial.steps == [3.0, 1.0, 1.0]
+    assert trial.validation == 20.0
+    with pytest.raises(_EnoughError):
+        trial.on_epoch({"epoch": 2, "phases": {"validation": 5.0}}, None)
+    assert trial.validation == 5.0
 
 
 def test_the_least_number_of_steps_is_taken_though_it_is_late():
