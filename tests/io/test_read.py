@@ -112,6 +112,22 @@ def test_one_text_id_among_the_attributes_decides_for_all(write):
     assert report.nodes_without_edges == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("person,friend\np1,p2\np2,p3\n", True),
+        ("alpha,beta\np1,p2\np2,p3\n", True),  # words above ids with digits
+        ("alpha,beta\nanna,bert\nbert,carl\n", False),  # may be an edge
+        ("anna,bert\np1,p2\nanna,p3\n", False),  # anna is a node
+        ("person,x9\nanna,bert\nbert,carl\n", True),
+        ("a1,b1\np1,p2\np2,p3\n", False),
+    ],
+)
+def test_words_above_ids_are_column_names(write, text, named):
+    _, report = read_graph_with_report(write("e.csv", text))
+    assert report.edges_header is named
+
+
 def test_header_is_detected_and_told(write):
     graph, report = read_graph_with_report(write("e.csv", "p,q,w\n1,2,0.5\n2,3,1\n"))
     assert report.edges_header is True

@@ -25,6 +25,9 @@ _EDGE_NAMES = frozenset(
         *("from_node", "to_node", "weight", "time", "timestamp", "date", "score"),
         *("user", "item", "user_id", "item_id", "userid", "itemid", "customer"),
         *("product", "friend", "friend_id", "person1", "person2", "author", "paper"),
+        *("person", "colleague", "member", "follower", "followee", "sender"),
+        *("receiver", "recipient", "caller", "callee", "buyer", "seller", "citing"),
+        *("cited", "protein1", "protein2", "gene1", "gene2", "left", "right"),
     }
 )
 _ID_NAMES = frozenset(
@@ -81,7 +84,29 @@ def _edge_evidence(table: Table, cells: list[str]) -> bool | None:
         return True
     if _names_above_numbers(table.frame, cells):
         return True
-    return False if any(_is_number(cell) for cell in cells) else None
+    if any(_is_number(cell) for cell in cells):
+        return False
+    return True if _names_above_ids(table.frame, cells) else None
+
+
+def _names_above_ids(frame: pl.DataFrame, cells: list[str]) -> bool:
+    """Tell whether the first row looks like no id below: never there, and not alike.
+
+    A known name of a column is unlike an id; so are words without a digit above ids
+    that all have one (``person`` above ``p17``).
+    """
+    if frame.height < 2 or frame.width < 2 or not all(cells[:2]):
+        return False
+    import polars as pl
+
+    ends = [frame.to_series(k)[1:].drop_nulls().str.strip_chars() for k in (0, 1)]
+    below = pl.concat([end.alias("id") for end in ends])
+    if not below.len() or below.is_in(cells[:2]).any():
+        return False
+    if any(cell.casefold() in _EDGE_NAMES for cell in cells[:2]):
+        return True
+    worded = not any(character.isdigit() for cell in cells[:2] for character in cell)
+    return worded and bool(below.str.contains(r"\d").all())
 
 
 def _id_evidence(table: Table, cells: list[str], known: Collection[str]) -> bool | None:
