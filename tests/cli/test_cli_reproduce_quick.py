@@ -54,17 +54,7 @@ def test_unknown_names(gelato):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tiny")
-def test_every_experiment_on_a_tiny_graph(gelato):
-    _everything(gelato)
-
-
-@pytest.mark.slow
 def test_every_experiment_for_real(gelato):
-    _everything(gelato)
-
-
-def _everything(gelato):
     outcome = gelato("reproduce", "--quick", "--json")
     assert outcome.code == 0, outcome.err
     experiments = outcome.json["experiments"]
