@@ -17,6 +17,9 @@ from typing import Any
 from gelato.engines.packing import Span, unpack
 from gelato.engines.worker import be_a_worker, perform
 
+# Seconds in which a driver that hung up because it died is seen to be dead.
+_GRACE = 0.2
+
 
 @dataclass(frozen=True)
 class Message:
@@ -37,6 +40,7 @@ def serve(connection: Connection, folder: str) -> None:
         try:
             message: Message = connection.recv()
         except (EOFError, OSError):
+            _tidy_up(folder)
             return
         outcome = perform(message.path, lambda m=message: _load(m), message.item)  # type: ignore[misc]
         try:
@@ -59,3 +63,12 @@ def _follow_driver(folder: str) -> None:
         driver.join()
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
+
+
+def _tidy_up(folder: str) -> None:
+    """Remove what a dead driver left: the thread above ends with this process."""
+    driver = parent_process()
+    if driver is not None:
+        driver.join(_GRACE)
+        if not driver.is_alive():
+            shutil.rmtree(folder, ignore_errors=True)
