@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -57,9 +58,11 @@ class DieOnce:
     def __call__(self, shared, item):
         """Die at the given call of the first process that gets that far."""
         self.at -= 1
-        if self.at <= 0 and not self.marker.exists():
-            self.marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.at <= 0:
+            # Only one process can make the file, so that only one dies.
+            with contextlib.suppress(FileExistsError):
+                self.marker.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
         return self.function(shared, item)
 
 
