@@ -100,6 +100,13 @@ class TestRunning:
         assert "gelato reproduce toy --datasets other\n" in rest.out
         assert "missing" in rest.out
 
+    def test_one_method_of_it(self, gelato, toy):
+        options = ("reproduce", "toy", "--datasets", "tiny", "--methods", "ac")
+        result = gelato(*options, "--json").json
+        assert cell(result, "ac", "tiny")["seeds"]
+        (name,) = [path.name for path in Path("results").rglob("*.json")]
+        assert name.startswith("ac-tiny")
+
     def test_an_interrupted_run_goes_on(self, gelato, toy, monkeypatch):
         from gelato.cli.training import Watch
 
@@ -207,6 +214,7 @@ class TestBadInput:
         [
             (("gelatto",), "Did you mean gelato?"),
             (("gelato", "--datasets", "citeser"), "Did you mean citeseer?"),
+            (("ap", "--methods", "neo-gn"), "Did you mean neo-gnn?"),
             (("gelato", "--seeds", "first"), "whole numbers"),
             (("gelato", "--write-docs", "page.html"), ".md"),
         ],

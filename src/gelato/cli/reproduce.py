@@ -40,6 +40,12 @@ def reproduce(
         str | None,
         typer.Option("--datasets", metavar="NAMES", help="Only these graphs."),
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods", metavar="NAMES", help="Only these methods, or rows of a table."
+        ),
+    ] = None,
     seeds: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +104,7 @@ def reproduce(
 
     screen = Screen(output)
     check_output_file(write_docs, (".md",))
-    chosen = _experiments(what, datasets, quick)
+    chosen = _experiments(what, datasets, methods, quick)
     place = _place(results, work, quick)
     seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
     if list_only:
@@ -126,22 +132,33 @@ def _place(results: Path, work: Path, quick: bool) -> Place:
 
 
 def _experiments(
-    what: list[str] | None, datasets: str | None, quick: bool
+    what: list[str] | None, datasets: str | None, methods: str | None, quick: bool
 ) -> list[Experiment]:
-    from gelato.experiments.paper import (
-        experiment_names,
-        read_experiment,
-        require_known,
-    )
+    from gelato.experiments.paper import experiment_names, read_experiment
     from gelato.experiments.toy import toy_experiment
 
     chosen = [read_experiment(name) for name in what or experiment_names()]
     if quick:
         chosen = [toy_experiment(one) for one in chosen]
-    if datasets is None:
+    if datasets is not None:
+        known = {row.dataset for one in chosen for row in one.rows}
+        named = _known_names(datasets, known, "dataset of these experiments")
+        chosen = [one.on(named) for one in chosen]
+    if methods is not None:
+        rows = [row for one in chosen for row in one.rows]
+        known = {row.method for row in rows} | {row.name for row in rows}
+        named = _known_names(methods, known, "method of these experiments")
+        chosen = [one.of(named) for one in chosen]
+    if datasets is None and methods is None:
         return chosen
-    named = [name.strip() for name in datasets.split(",")]
-    known = list(dict.fromkeys(name for part in chosen for name in part.datasets))
-    for name in named:
-        require_known(name, known, "dataset of these experiments")
-    return [part for part in (one.on(named) for one in chosen) if part.rows]
+    return [one for one in chosen if one.rows]
+
+
+def _known_names(text: str, known: set[str], what: str) -> list[str]:
+    """Return the names of a list with commas; refuse one that is not known."""
+    from gelato.experiments.paper import require_known
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        require_known(name, sorted(known), what)
+    return names

@@ -134,6 +134,11 @@ class Experiment:
         rows = tuple(row for row in self.rows if row.dataset in datasets)
         return replace(self, rows=rows)
 
+    def of(self, methods: Collection[str]) -> Experiment:
+        """Return the part of the experiment with given methods or rows' names."""
+        rows = (row for row in self.rows if {row.method, row.name} & set(methods))
+        return replace(self, rows=tuple(rows))
+
 
 @cache
 def experiment_names() -> tuple[str, ...]:
