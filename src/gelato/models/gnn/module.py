@@ -27,8 +27,9 @@ class LinkModule(nn.Module, ABC):
     ----------
     graph : Graph
         The training graph; decides the number of features.
-    features : str
-        See :func:`gelato.models.gnn.features.node_features`.
+    features : str, optional
+        See :func:`gelato.models.gnn.features.node_features`; None for a network that
+        is given nothing about nodes.
     normalise : bool
         Whether rows of features are divided by their sums.
     """
@@ -37,12 +38,13 @@ class LinkModule(nn.Module, ABC):
     # its gradient.
     chunked = False
 
-    def __init__(self, graph: Graph, features: str, *, normalise: bool) -> None:
+    def __init__(self, graph: Graph, features: str | None, *, normalise: bool) -> None:
         super().__init__()
-        self.features, self.normalise = features, normalise
+        self.features, self.normalise = features or "", normalise
         self._known_features: tuple[Any, SparseMatrix] | None = None
         self.num_features = 0  # not known yet
-        self.num_features = self.feature_matrix(graph).shape[1]
+        if features is not None:
+            self.num_features = self.feature_matrix(graph).shape[1]
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Any:
