@@ -104,6 +104,15 @@ def test_table_of_protocols_is_what_was_recorded():
         assert np.allclose([float(x) for x in shown], exact, atol=0.02), method
 
 
+def test_pages_of_networks_show_what_is_recorded():
+    reached = script("write_reached")
+    assert {page.stem for page in reached.pages()} >= {"gae", "hgcn", "neo-gnn"}
+    for page in reached.pages():
+        assert page.read_text("utf-8") == reached.refreshed(page), (
+            f"{page.name}: run scripts/write_reached.py"
+        )
+
+
 def test_thinning_by_nothing_is_the_exact_average_precision():
     split = gelato.split_edges(gelato.load_dataset("citeseer"))
     exact = gelato.evaluate(gelato.make("aa").fit(split), split)
