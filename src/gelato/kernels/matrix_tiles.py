@@ -200,3 +200,20 @@ def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) ->
                 _six_rows(
                     out[tile, group * ROWS :], lefts[group], 1, ROWS, rights, count
                 )
+
+
+@numba.njit(cache=True, nogil=True)
+def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -> None:
+    """Add ``left[:rows].T @ right[:rows]`` to ``out``, in tiles, for a few rows.
+
+    As :func:`add_inner_product`, for rows that are in the cache: ``left`` is read in
+    place, and has a row more than is used. ``packed`` (rows, COLUMNS) is overwritten.
+    """
+    wide = left.shape[1]
+    for tile in range(out.shape[0]):
+        first = tile * COLUMNS
+        for e in range(rows):
+            for k in range(min(COLUMNS, right.shape[1] - first)):
+                packed[e, k] = right[e, first + k]
+        for start in range(0, wide, ROWS):
+            _six_rows(out[tile, start:], left[0, start:], 1, wide, packed, rows)
