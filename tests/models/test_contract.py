@@ -26,6 +26,7 @@ QUICK = {
     "lgcn": {"epochs": 2},
     "bscnets": {"epochs": 2},
     "neo-gnn": {"epochs": 2, "hidden": 8},
+    "seal": {"epochs": 2, "hidden": 8},
 }
 
 

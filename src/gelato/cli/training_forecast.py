@@ -56,7 +56,11 @@ def forecast_training(
         return None
     validation = trial.validation_seconds
     if validation is None:
-        validation = _validation_seconds(model, split)
+        steps = getattr(model, "validation_steps", lambda split: None)(split)
+        if steps is None:
+            validation = _validation_seconds(model, split)
+        else:
+            validation = steps * trial.step_seconds
     checks = -(-model.epochs // model.validate_every)
     training = trial.step_seconds * model.steps_
     return TrainingForecast(

@@ -27,6 +27,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "lgcn": {"epochs": 3, "dimensions": 8},
     "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
+    "seal": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2},
 }
 
 

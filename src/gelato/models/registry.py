@@ -141,6 +141,13 @@ _REGISTRY: dict[str, Entry] = {
             "NeoGNN",
             "learned neighbourhood overlaps and graph convolutions",
         ),
+        _builtin(
+            "seal",
+            "gnn",
+            "gnn.seal",
+            "SEAL",
+            "graph classifier on the labelled subgraph of each pair",
+        ),
     )
 }
 

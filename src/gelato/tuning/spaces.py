@@ -91,6 +91,7 @@ _DROPOUT = Dimension((0.5, 0.0, 0.25), 0.0, 0.8, step=0.05)
 _DECAY = Dimension((0.0, 1e-4, 1e-3))
 _WIDTH = Dimension((32, 64, 128, 256), searches=("line", "free"))
 _NETWORK_LR = Dimension((0.01, 0.001, 0.005, 0.02), 5e-4, 5e-2, log=True)
+_SUBGRAPH_LR = Dimension((0.0001, 0.001, 0.01), 2e-5, 2e-2, log=True)
 
 
 def _free(dimension: Dimension) -> Dimension:
@@ -159,6 +160,12 @@ SPACES: dict[str, Space] = {
         "weight_decay": Dimension((0.0, 1e-7, 1e-4)),
         "layers": Dimension((3, 1, 2), searches=("line", "free")),
         "hidden": Dimension((256, 64, 128), searches=("line", "free")),
+    },
+    "seal": {
+        "lr": _SUBGRAPH_LR,
+        "hops": Dimension((1, 2, 3)),
+        "features": Dimension(("none", "attributes")),
+        "hidden": Dimension((32, 64, 256), searches=("line", "free")),
     },
 }
 # For models that are not in the table.

@@ -25,6 +25,9 @@ _WHOLE = {
     "simplex_dimensions": 1,
     "sampled_edges": 1,
     "batch_size": 1,
+    "hops": 1,
+    "max_nodes": 2,
+    "steps": 1,
     "epochs": 1,
     "batches": 1,
     "validate_every": 1,
@@ -32,7 +35,7 @@ _WHOLE = {
     "patience": 1,
     "seed": 0,
 }
-_OPTIONAL = ("patience", "validate_exact_every")
+_OPTIONAL = ("patience", "validate_exact_every", "max_nodes", "steps")
 # What every other number must be.
 _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda x: 0 <= x < 1, "at least 0 and below 1"),
@@ -52,8 +55,14 @@ _CHOICES = {
 _FLAGS = ("normalise", "variational", "trainable_curvature")
 
 
-def check_gnn(parameters: dict[str, Any]) -> None:
-    """Raise unless every parameter of a network is in its range."""
+def check_gnn(
+    parameters: dict[str, Any], *, features: tuple[str, ...] = FEATURES
+) -> None:
+    """Raise unless every parameter of a network is in its range.
+
+    ``features`` are the kinds that the network knows.
+    """
+    choices = _CHOICES | {"features": features}
     for name, value in parameters.items():
         if value is None and (name in _OPTIONAL or name == "masking"):
             continue
@@ -61,8 +70,8 @@ def check_gnn(parameters: dict[str, Any]) -> None:
             _check_whole(name, value)
         elif name in _NUMBERS:
             _check_number(name, value)
-        elif name in _CHOICES:
-            _check_choice(name, value, _CHOICES[name])
+        elif name in choices:
+            _check_choice(name, value, choices[name])
         elif (name in _FLAGS or name == "masking") and not isinstance(value, bool):
             raise UsageError(f"{name} is {value!r}, but must be true or false.")
     if parameters["metric"] not in (*SAMPLED, LAST):

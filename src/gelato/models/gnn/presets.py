@@ -32,6 +32,11 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "computers": {"normalise": False},
     },
     "neo-gnn": {},
+    "seal": {
+        "cora": {"hops": 3, "hidden": 256, "features": "attributes"},
+        "citeseer": {"hops": 3, "hidden": 256},
+        "pubmed": {"hops": 3, "features": "attributes"},
+    },
 }
 _DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 

@@ -1,0 +1,185 @@
+"""What SEAL and WalkPool share: a network that is shown the subgraphs of pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.subgraphs import Packed, subgraph_sizes
+from gelato.models.gnn.base import GNNModel
+from gelato.models.gnn.features import refuse_large
+from gelato.models.gnn.module import LinkModule
+from gelato.models.gnn.subgraph_task import SubgraphTask
+from gelato.models.gnn.task import NetworkSettings
+from gelato.nn.sparse_matrix import SparseMatrix
+from gelato.splits import EdgeSplit
+from gelato.training.batches import NegativePairs, generator
+
+Neighbours = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+
+# Pairs whose subgraphs are held at a time.
+_CHUNK = 64
+# Edges, and as many negatives, whose subgraphs are measured before training.
+_MEASURED = 500
+# A step forward and back, in units of a pass forward.
+_BACK_AND_FORTH = 3.0
+
+
+class SubgraphModule(LinkModule):
+    """A network that describes pairs by their subgraphs, and classifies descriptions.
+
+    Parameters
+    ----------
+    graph, features
+        See :class:`gelato.models.gnn.module.LinkModule`.
+    hops : int
+        How far subgraphs reach.
+    max_nodes : int, optional
+        The most nodes of a subgraph.
+    """
+
+    def __init__(
+        self, graph: Graph, features: str | None, *, hops: int, max_nodes: int | None
+    ) -> None:
+        super().__init__(graph, features, normalise=False)
+        self.hops, self.max_nodes = hops, max_nodes
+
+    @abstractmethod
+    def describe(self, states: Any, pairs: Tensor) -> Tensor:
+        """Return ``(K, d)`` descriptions of pairs; pairs do not see each other."""
+
+    @abstractmethod
+    def classify(self, described: Tensor) -> Tensor:
+        """Return the logits ``(K, 1)`` of described pairs."""
+
+    def decode(self, states: Any, pairs: Tensor) -> Tensor:
+        """Return the logits of pairs."""
+        return self.classify(self.describe(states, pairs))
+
+    def logits(self, states: Any, pairs: Tensor) -> Tensor:
+        """Return the logits of any number of pairs, a few subgraphs at a time."""
+        parts = torch.split(pairs, _CHUNK)
+        if len(parts) == 1:
+            return self.decode(states, pairs)
+        if torch.is_grad_enabled():
+            described = [
+                checkpoint(self.describe, states, part, use_reentrant=False)
+                for part in parts
+            ]
+        else:
+            described = [self.describe(states, part) for part in parts]
+        return self.classify(torch.cat(described))
+
+
+class SubgraphModel(GNNModel):
+    """A network on subgraphs of pairs; see its subclasses.
+
+    Parameters besides those of :class:`gelato.models.gnn.base.GNNModel`:
+
+    hops : int
+        How far subgraphs reach from both ends.
+    max_nodes : int, optional
+        The most nodes of a subgraph, the nearest first; a hop that does not fit is
+        cut. Default no limit.
+    batch_size : int
+        Pairs per step where training is biased, half of them positives.
+    steps : int, optional
+        The most steps per epoch, which then need not see every positive.
+    """
+
+    hops: int
+    max_nodes: int | None
+    batch_size: int
+    steps: int | None
+    # How often an epoch of biased training lists every positive.
+    copies = 1
+
+    @abstractmethod
+    def _pair_bytes(self, sizes: IntArray) -> FloatArray:
+        """Return what training holds for pairs, given nodes and entries ``(p, 2)``."""
+
+    def validation_steps(self, split: EdgeSplit) -> float | None:
+        """Return a validation's cost in training steps; None if it ranks all pairs."""
+        if self.validate_exact_every is not None or "sampled" not in self.metric:
+            return None
+        pairs, step = 2 * len(split.valid), self.batch_size
+        if self.training == "unbiased":
+            step = split.train_graph.num_pairs // self.batches
+        return pairs / step / _BACK_AND_FORTH
+
+    def _batching(self, num_edges: int) -> tuple[int, int]:
+        parts = self.batches
+        if self.training == "biased":
+            positives = max(1, self.batch_size // 2)
+            parts = min(-(-self.copies * num_edges // positives), num_edges)
+        return parts, parts if self.steps is None else min(parts, self.steps)
+
+    def _task(
+        self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
+    ) -> SubgraphTask:
+        return SubgraphTask(module, split, settings, copies=self.copies)
+
+    def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
+        notes = list(super()._notes(settings))
+        if settings.steps < settings.batches:
+            notes.append(
+                f"an epoch visits {settings.steps:,} of {settings.batches:,} batches"
+            )
+        if self.max_nodes is not None and self.split_ is not None:
+            sizes = self._measure(self.split_.train_graph, self.max_nodes + 1)
+            share = float(np.mean(sizes[:, 0] > self.max_nodes))
+            notes.append(
+                f"subgraphs are cut at {self.max_nodes:,} nodes, the nearest first: "
+                f"{share:.0%} of {len(sizes):,} that were measured"
+            )
+        return tuple(notes)
+
+    def _measure(self, graph: Graph, limit: int | None) -> IntArray:
+        """Return nodes and entries of the subgraphs of some training pairs."""
+        random = generator(self.seed, "measured subgraphs")
+        some = random.permutation(graph.num_edges)[:_MEASURED]
+        pool = NegativePairs(graph.num_nodes, graph.edges)
+        pairs = np.concatenate([graph.edges[some], pool.sample(len(some), random)])
+        sizes = np.empty((len(pairs), 2), np.int64)
+        most = graph.num_nodes if limit is None else limit
+        subgraph_sizes(pairs, neighbours(graph), self.hops, most, sizes)
+        return sizes
+
+    def _measured(self, graph: Graph) -> IntArray:
+        """Return :meth:`_measure`, or refuse subgraphs that will not fit."""
+        sizes = self._measure(graph, self.max_nodes)
+        needed = self._pair_bytes(sizes)
+        together = min(self.batch_size, _CHUNK)
+        largest = int(sizes[:, 0].max())
+        refuse_large(
+            f"{together:,} subgraphs of {self.hops} hops, {sizes[:, 0].mean():,.0f} of "
+            f"{graph.num_nodes:,} nodes each on average and up to {largest:,},",
+            float(together * needed.mean() + needed.max()),
+            hint=f"Cut them: max_nodes={max(10, largest // 10)}; or take fewer hops.",
+        )
+        return sizes
+
+
+def neighbours(graph: Graph) -> Neighbours:
+    """Return the neighbours of all nodes as kernels take them."""
+    adjacency = graph.adjacency
+    adjacency.sort_indices()
+    return adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
+
+
+def packed_average(packed: Packed) -> SparseMatrix:
+    """Return ``D^-1/2 (A + I) D^-1/2`` of packed subgraphs, weights not used."""
+    size = len(packed.nodes)
+    root = 1.0 / np.sqrt(np.diff(packed.rows) + 1.0)
+    row = np.repeat(np.arange(size), np.diff(packed.rows))
+    values = root[row] * root[packed.columns]
+    edges = sp.csr_array((values, packed.columns, packed.rows), shape=(size, size))
+    return SparseMatrix(edges + sp.diags_array(root * root))
