@@ -13,7 +13,7 @@ from gelato.experiments.runs import RunSpec, Watch, find_result, perform
 from gelato.experiments.timing import SECONDS, missing_times, record_time
 from gelato.experiments.visual import missing_panels, record_panels
 
-_RECORDED = ("runs", "protocols")  # kinds whose rows are recorded runs
+_RECORDED = ("runs", "protocols", "settings")  # kinds whose rows are recorded runs
 Seeds = tuple[int, ...] | None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gelato.datasets.catalog import find
 from gelato.experiments.claims import claims, statistics_of
+from gelato.experiments.open_settings import HEADER, settings_rows
 from gelato.experiments.orderings import orderings
 from gelato.experiments.paper import Experiment, Row, read_experiment, read_facts
 from gelato.experiments.parameter_counts import NAMED, count_parameters
@@ -132,6 +133,11 @@ def _protocols(experiment: Experiment, results: Path) -> list[Table]:
         missing = {f"{', '.join(lacking)} on {dataset}": command} if lacking else {}
         tables.append(Table(header, tuple(rows), title=dataset, missing=missing))
     return tables
+
+
+def _settings(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = settings_rows(experiment, results)
+    return [Table(HEADER, tuple(rows), 2, missing=missing)]
 
 
 def _against(ap: float, line: float | None, row: Row) -> str:
@@ -282,6 +288,7 @@ KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "parameters": _parameters,
     "selection": _selection,
     "protocols": _protocols,
+    "settings": _settings,
     "time": _time,
     "visual": _visual,
     "claims": _claims,

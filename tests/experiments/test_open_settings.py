@@ -1,0 +1,60 @@
+"""Settings side by side: what is shown is of the selected epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gelato.experiments import open_settings
+from gelato.experiments.paper import read_experiment
+from gelato.experiments.sections import section_tables
+from gelato.models.registry import make
+
+
+def record(best, history):
+    return {
+        "metrics": {"ap": 0.0123, "auc": 0.9},
+        "training": {"best_epoch": best, "history": history},
+    }
+
+
+HISTORY = [
+    {"epoch": 10, "sampled-mean": 0.8},
+    {"epoch": 20, "sampled-mean": 0.9, "ap": 0.01},
+    {"epoch": 30, "sampled-mean": 0.7},
+    {"epoch": 40, "sampled-mean": 0.6, "ap": 0.02},
+]
+
+
+@pytest.mark.parametrize(
+    ("best", "balanced", "ranked"),
+    [(20, "90.00", "1.00"), (30, "70.00", "1.00"), (40, "60.00", "2.00")],
+)
+def test_values_are_of_the_selected_epoch(monkeypatch, best, balanced, ranked):
+    experiment = read_experiment("gnn-settings").on(["photo"])
+    monkeypatch.setattr(
+        open_settings, "row_records", lambda row, results: [record(best, HISTORY)]
+    )
+    (table,) = section_tables(experiment, Path("nowhere"))
+    assert not table.missing
+    assert {row[2:6] for row in table.rows} == {(balanced, ranked, "1.23", "90.00")}
+
+
+def test_what_is_not_recorded_is_named_with_its_command(tmp_path):
+    (table,) = section_tables(read_experiment("gnn-settings").on(["photo"]), tmp_path)
+    assert table.rows == ()
+    assert set(table.missing.values()) == {
+        "gelato reproduce gnn-settings --datasets photo"
+    }
+
+
+def test_first_settings_are_those_of_the_other_tables():
+    table = read_experiment("ap")
+    known = {(row.method, row.dataset): row.parameters for row in table.rows}
+    plain = {}
+    for row in read_experiment("gnn-settings").rows:
+        make(row.method, **row.parameters)  # refuses parameters that do not exist
+        plain.setdefault((row.method, row.dataset), row.parameters)
+    assert plain
+    assert all(known[place] == parameters for place, parameters in plain.items())
