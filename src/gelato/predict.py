@@ -19,8 +19,8 @@ from gelato.ranking import best_candidates, best_per_node, score_pairs
 from gelato.ranking.best import ScoredPairs
 from gelato.ranking.candidates import Candidates
 from gelato.ranking.capped import best_capped
-from gelato.ranking.counts import Progress
 from gelato.ranking.evidence import evidence_notes, refuse_blank_nodes
+from gelato.ranking.journal import Progress
 from gelato.ranking.scope import Scope, Validation, expect
 from gelato.ranking.scorers import RowScorer
 

@@ -13,7 +13,7 @@ from gelato.errors import UsageError
 
 if TYPE_CHECKING:
     from gelato.choosing import Choice
-    from gelato.ranking.counts import Progress
+    from gelato.ranking.journal import Progress
     from gelato.splits import EdgeSplit
 
 _LINE_SECONDS = 5.0  # between lines where there is no terminal

@@ -22,7 +22,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from gelato.cli.options import OutputOptions
-    from gelato.ranking.counts import Progress
+    from gelato.ranking.journal import Progress
 
 _LONGEST_CELL = 40
 _FACT_NAME = 12  # so that facts printed one after the other line up

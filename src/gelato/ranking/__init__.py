@@ -11,7 +11,10 @@ from gelato.ranking.candidates import (
     within_hops,
 )
 from gelato.ranking.counts import RankCounts, rank_counts
+from gelato.ranking.estimate import Estimate
+from gelato.ranking.estimating import estimate_ranking
 from gelato.ranking.evaluate import Evaluation, evaluate
+from gelato.ranking.journal import Journal
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer
 
@@ -19,7 +22,9 @@ __all__ = [
     "AllPairs",
     "Candidates",
     "ClosedForm",
+    "Estimate",
     "Evaluation",
+    "Journal",
     "ListedPairs",
     "RankCounts",
     "RowScorer",
@@ -29,6 +34,7 @@ __all__ = [
     "best_candidates",
     "best_per_node",
     "between",
+    "estimate_ranking",
     "evaluate",
     "listed",
     "rank_counts",

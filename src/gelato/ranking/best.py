@@ -20,8 +20,9 @@ from gelato.errors import UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import selecting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
-from gelato.ranking.counts import Progress, candidate_rule
+from gelato.ranking.counts import candidate_rule
 from gelato.ranking.far_pairs import FarPartners, best_far_pairs
+from gelato.ranking.journal import Progress
 from gelato.ranking.near_pass import keep_near
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import (

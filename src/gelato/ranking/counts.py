@@ -8,19 +8,19 @@ ones are counted from sorted closed-form values. Memory never grows with n^2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from gelato.engines import map_shared
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import counting
 from gelato.kernels.chunks import NUM_CHUNKS, run_chunks
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
+from gelato.ranking.journal import Journal, Progress, digest, sum_spans
 from gelato.ranking.near_pass import FarClasses, count_near
-from gelato.ranking.pair_scores import score_pairs
+from gelato.ranking.pair_scores import score_in_order, score_pairs
 from gelato.ranking.scorers import (
     ClosedForm,
     RowScorer,
@@ -33,7 +33,9 @@ from gelato.ranking.scorers import (
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]
+# Pairs that a worker takes from a list at a time, and that are kept at a time.
+_LISTED_SPAN = 100_000
+_KEPT_SPANS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class RankCounts:
     positives : (t,) int64
         How many positives have each score.
     above, tied : (t,) int64
-        Negatives that score above, and negatives that tie.
+        Negatives that score above, and negatives that tie; of an estimate float64.
     num_negatives : int
         Negatives in all.
     near_pairs : int, optional
@@ -56,8 +58,8 @@ class RankCounts:
 
     scores: FloatArray
     positives: IntArray
-    above: IntArray
-    tied: IntArray
+    above: IntArray | FloatArray
+    tied: IntArray | FloatArray
     num_negatives: int
     near_pairs: int | None = None
 
@@ -80,6 +82,7 @@ def rank_counts(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
+    journal: Journal | None = None,
 ) -> RankCounts:
     """Count, for every positive, the negatives that score above it or tie with it.
 
@@ -95,15 +98,21 @@ def rank_counts(
         Number of threads; does not change the result.
     progress : callable, optional
         Called with (rows done, rows in all).
+    journal : Journal, optional
+        Keeps counts so far, to go on from after an interruption.
     """
     n = candidates.num_nodes
     scores = score_pairs(scorer, positives, n, threads=threads)
     thresholds, positive_counts = np.unique(scores, return_counts=True)
     near: int | None = None
+    run: dict[str, Any] = {"threads": threads, "progress": progress}
+    run["journal"] = journal
+    if journal is not None:
+        run["identity"] = ranking_identity("exact", positives, scores, candidates)
     if isinstance(candidates, ListedPairs):
-        bins = _count_listed(scorer, candidates, thresholds)
+        bins = _count_listed(scorer, candidates, thresholds, run)
     else:
-        bins, near = _count(scorer, candidates, thresholds, threads, progress)
+        bins, near = _count(scorer, candidates, thresholds, run)
     counts = from_bins(bins, thresholds, positive_counts, candidates.count, near)
     if counts.nearly_all_near:
         logger.info(
@@ -126,6 +135,25 @@ def counts_of_scores(
     return from_bins(bins, thresholds, positive_counts, total, None)
 
 
+def ranking_identity(
+    kind: str,
+    positives: IntArray,
+    scores: FloatArray,
+    candidates: Candidates,
+    *more: IntArray,
+) -> str:
+    """Return a digest of all that decides counts.
+
+    A scorer is known by the scores that it gives the positives, to the last bit.
+    """
+    if isinstance(candidates, ListedPairs):
+        rule: tuple[Any, ...] = (candidates.pairs,)
+    else:
+        rule = (candidates.excluded, *candidates.masks)
+    shape = (kind, candidates.num_nodes, candidates.directed)
+    return digest(*shape, *rule, positives, scores, *more)
+
+
 def from_bins(
     bins: IntArray,
     thresholds: FloatArray,
@@ -134,29 +162,51 @@ def from_bins(
     near_pairs: int | None,
 ) -> RankCounts:
     """Turn bins over all candidates, positives included, into counts."""
-    tied = bins[1::2] - positive_counts
-    # Bins above 2i + 1 hold what scores above threshold i.
-    from_top = np.cumsum(bins[::-1])[::-1]
-    above_all = from_top[2::2]
-    positives_above = positive_counts.sum() - np.cumsum(positive_counts)
-    above = above_all - positives_above
+    negatives = bins.copy()
+    negatives[1::2] -= positive_counts
+    above, tied = above_and_tied(negatives)
     return RankCounts(
         scores=thresholds[::-1],
         positives=positive_counts[::-1].astype(np.int64),
-        above=above[::-1],
-        tied=tied[::-1],
+        above=above,
+        tied=tied,
         num_negatives=int(num_candidates - positive_counts.sum()),
         near_pairs=near_pairs,
     )
 
 
+def above_and_tied(bins: Any) -> tuple[Any, Any]:
+    """Return, by descending threshold, what bins (last axis) hold above and at it."""
+    # Bins above 2i + 1 hold what scores above threshold i.
+    from_top = np.cumsum(bins[..., ::-1], axis=-1)[..., ::-1]
+    return from_top[..., 2::2][..., ::-1], bins[..., 1::2][..., ::-1]
+
+
 def _count_listed(
-    scorer: RowScorer, candidates: ListedPairs, thresholds: FloatArray
+    scorer: RowScorer,
+    candidates: ListedPairs,
+    thresholds: FloatArray,
+    run: dict[str, Any],
 ) -> IntArray:
-    bins = np.zeros(2 * len(thresholds) + 1, dtype=np.int64)
-    scores = score_pairs(scorer, candidates.pairs, candidates.num_nodes)
-    _add(scores, thresholds, bins, 1)
-    return bins
+    table = counting.threshold_table(thresholds)
+    size = 2 * len(thresholds) + 1
+    job = (scorer, candidates.num_nodes, table, size)
+    return sum_spans(_count_pairs, job, listed_spans(candidates.pairs), size, **run)
+
+
+def listed_spans(pairs: IntArray) -> list[IntArray]:
+    """Cut sorted pairs into spans, where it can be at the start of a row."""
+    firsts = np.searchsorted(pairs[:, 0], pairs[::_LISTED_SPAN, 0])
+    cuts = np.unique(np.append(firsts, [0, len(pairs)]).astype(np.int64))
+    return [pairs[first:last] for first, last in pairwise(cuts)]
+
+
+def _count_pairs(job: tuple[Any, ...], pairs: IntArray) -> tuple[IntArray, int]:
+    """Count listed pairs: bins, pairs."""
+    scorer, num_nodes, table, size = job
+    bins = np.zeros(size, dtype=np.int64)
+    counting.count_scores(score_in_order(scorer, pairs, num_nodes), table, bins, 1)
+    return bins, len(pairs)
 
 
 def _add(
@@ -189,8 +239,7 @@ def _count(
     scorer: RowScorer,
     candidates: AllPairs,
     thresholds: FloatArray,
-    threads: int | None,
-    progress: Progress | None,
+    run: dict[str, Any],
 ) -> tuple[IntArray, int | None]:
     """Return bins over all candidates, and the near pairs visited if there are any."""
     n, rows, near = candidates.num_nodes, candidates.rows, has_near_pairs(scorer)
@@ -203,30 +252,28 @@ def _count(
         counting.threshold_table(thresholds),
         2 * len(thresholds) + 1,
     )
-    total = np.zeros(job.num_bins, dtype=np.int64)
+    # What is kept of a slow scorer's work is kept often.
+    finer = {} if near or run["journal"] is None else {"pieces": _KEPT_SPANS}
+    spans = list(row_spans(rows, row_costs(scorer, rows, n), **finer))
+    summed = sum_spans(_count_span, job, spans, job.num_bins + 1, **run)
+    total, visited = summed[:-1], int(summed[-1])
     if near:
-        total = far_bins(scorer.far, candidates, thresholds, threads)  # type: ignore[attr-defined]
-    near_pairs = done = 0
-    spans = row_spans(rows, row_costs(scorer, rows, n))
-    for bins, visited, size in map_shared(_count_span, job, spans, threads=threads):
-        total += bins
-        near_pairs += visited
-        done += size
-        if progress is not None:
-            progress(done, len(rows))
-    return total, near_pairs if near else None
+        total += far_bins(scorer.far, candidates, thresholds, run["threads"])  # type: ignore[attr-defined]
+    return total, visited if near else None
 
 
-def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int, int]:
-    """Count consecutive rows: bins, near pairs, rows."""
-    bins = np.zeros(job.num_bins, dtype=np.int64)
+def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int]:
+    """Count consecutive rows: bins with the near pairs visited behind them, rows."""
+    counted = np.zeros(job.num_bins + 1, dtype=np.int64)
+    bins = counted[:-1]
     if job.classes is not None:
-        visited = count_near(job.scorer, rows, job.rule, job.classes, job.table, bins)
-        return bins, visited, len(rows)
+        rule, known = job.rule, (job.classes, job.table)
+        counted[-1] = count_near(job.scorer, rows, rule, *known, bins)
+        return counted, len(rows)
     for block in row_blocks(rows, row_costs(job.scorer, rows, job.num_nodes)):
         scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
         counting.count_dense(block, scores, *job.rule, job.table, bins)
-    return bins, 0, len(rows)
+    return counted, len(rows)
 
 
 def far_bins(

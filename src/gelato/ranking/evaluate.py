@@ -1,12 +1,15 @@
 """Evaluate a ranking: every held-out edge against every non-edge.
 
 ``protocol="sampled"`` gives the biased numbers that the field reports, from as
-many random negatives as positives, for contrast and always labelled as such.
+many random negatives as positives, for contrast and always labelled as such. Where
+scoring every pair is too dear, ``estimate`` weighs a sample, and the result says so.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,15 +18,20 @@ import numpy as np
 from gelato.engines import Engine, use_engine
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray
+from gelato.io.locking import locked_folder
 from gelato.ranking import candidates as rules
 from gelato.ranking import metrics
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
-from gelato.ranking.counts import Progress, RankCounts, counts_of_scores, rank_counts
+from gelato.ranking.counts import RankCounts, counts_of_scores, rank_counts
+from gelato.ranking.estimate import LEVEL, Estimate
+from gelato.ranking.estimating import check_rate, estimate_ranking
+from gelato.ranking.journal import Journal, Progress
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import as_scorer
 from gelato.splits import EdgeSplit
 
 Protocol = Literal["all", "sampled"]
+Ranked = Literal["all", "sampled", "estimated"]
 Part = Literal["valid", "test"]
 
 
@@ -35,21 +43,25 @@ class Evaluation:
     ----------
     counts : RankCounts
         Two counts per positive.
-    protocol : {"all", "sampled"}
-        Whether every negative was ranked, or a balanced sample of them (biased).
+    protocol : {"all", "sampled", "estimated"}
+        Whether every negative was ranked, a balanced sample of them (biased), or a
+        weighted one.
     part : {"valid", "test"}
         Which held-out edges were the positives.
     split : str
         Fingerprint of the split.
     seconds : float
-        Time taken.
+        Time taken, earlier sittings of an evaluation that was resumed included.
+    estimate : Estimate, optional
+        What the counts rest on where they are estimated.
     """
 
     counts: RankCounts
-    protocol: Protocol
+    protocol: Ranked
     part: Part
     split: str
     seconds: float
+    estimate: Estimate | None = None
 
     @property
     def ap(self) -> float:
@@ -86,6 +98,35 @@ class Evaluation:
         """Whether negatives were downsampled, which inflates every number."""
         return self.protocol == "sampled"
 
+    @property
+    def estimated(self) -> bool:
+        """Whether pairs that are not near were sampled, so that numbers are inexact."""
+        return self.estimate is not None
+
+    def interval(self, measure: str) -> tuple[float, float]:
+        """Return the limits between which the exact value lies, 95 % sure.
+
+        Parameters
+        ----------
+        measure : str
+            ``"ap"``, ``"auc"``, ``"mrr"``, ``"prec@100%"`` or ``"hits@100"``, with
+            the shares and numbers of ``to_dict()``.
+
+        Returns
+        -------
+        low, high : float
+            Twice the value itself where it is exact.
+        """
+        known = metrics.measures(self.counts)
+        if measure not in known:
+            raise UsageError(
+                f"There is no measure {measure!r}.",
+                hint=f"Measures are: {', '.join(known)}.",
+            )
+        if self.estimate is None:
+            return known[measure], known[measure]
+        return self.estimate.intervals[measure]
+
     def precision_at(self, ratio: float) -> float:
         """Precision at ``k = ceil(ratio * positives)`` (paper prec@100% is 1.0)."""
         return metrics.precision_at_ratio(self.counts, ratio)
@@ -97,9 +138,11 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain data, for JSON."""
         ratios, ks = metrics.PRECISION_RATIOS, metrics.HITS_KS
+        basis = {} if self.estimate is None else {"estimate": self.estimate.to_dict()}
         return {
             "protocol": self.protocol,
             "biased": self.biased,
+            "estimated": self.estimated,
             "part": self.part,
             "split": self.split,
             "positives": self.counts.num_positives,
@@ -113,12 +156,18 @@ class Evaluation:
             "precision_at": {f"{r:.0%}": self.precision_at(r) for r in ratios},
             "hits_at": {str(k): self.hits_at(k) for k in ks},
             "seconds": self.seconds,
+            **basis,
         }
 
     def __repr__(self) -> str:
         label = "BIASED, sampled negatives" if self.biased else "all pairs"
+        limits = ""
+        if self.estimate is not None:
+            low, high = self.interval("ap")
+            label = f"ESTIMATE from {self.estimate.rate:.3g} of the pairs not near"
+            limits = f" ({LEVEL:.0%} interval {low:.2%} to {high:.2%})"
         return (
-            f"Evaluation({label}: AP {self.ap:.2%}, AUC {self.auc:.2%}, "
+            f"Evaluation({label}: AP {self.ap:.2%}{limits}, AUC {self.auc:.2%}, "
             f"prec@100% {self.precision_at(1.0):.2%}, "
             f"{self.counts.num_positives:,} positives among "
             f"{self.counts.num_positives + self.counts.num_negatives:,} candidates)"
@@ -132,6 +181,8 @@ def evaluate(
     part: Part = "test",
     protocol: Protocol = "all",
     candidates: Candidates | None = None,
+    estimate: float | None = None,
+    resume: str | os.PathLike[str] | None = None,
     seed: int = 0,
     threads: int | None = None,
     engine: Engine | str | None = None,
@@ -152,8 +203,15 @@ def evaluate(
         numbers of the field, for contrast.
     candidates : Candidates, optional
         A rule that restricts what is ranked; positives outside it are an error.
+    estimate : float, optional
+        Where scoring every pair is too dear: score exactly only the positives and
+        pairs at most two training edges apart, and this share of all others, drawn
+        at random. The result is labelled as an estimate and has intervals.
+    resume : path, optional
+        A folder that keeps counts so far. The same evaluation goes on from there
+        after an interruption, and gives the same bits.
     seed : int
-        Draws the negatives of ``protocol="sampled"``.
+        Draws the negatives of ``protocol="sampled"`` and of an estimate.
     threads : int, optional
         Number of threads; does not change the result.
     engine : {"local", "processes", "ray"} or Engine, optional
@@ -175,23 +233,51 @@ def evaluate(
             f"Unknown part {part!r} or protocol {protocol!r}.",
             hint='Parts are "valid" and "test"; protocols "all" and "sampled".',
         )
+    if estimate is not None:
+        check_rate(estimate)
+        _refuse_sampled_estimate(protocol)
     scorer = as_scorer(model, split.train_graph)
     rule = test_candidates(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)
-    with use_engine(engine):
+    journal = None if resume is None else Journal(resume)
+    holding = nullcontext() if journal is None else locked_folder(journal.folder)
+    run: dict[str, Any] = {"threads": threads, "progress": progress}
+    ranked: Ranked = protocol
+    found = None
+    with use_engine(engine), holding:
         if protocol == "sampled":
             negatives = sample_negatives(rule, positives, seed=seed)
-            both = np.concatenate([positives, negatives])
-            scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
-            counts = counts_of_scores(
-                scores[: len(positives)], scores[len(positives) :]
-            )
+            counts = _balanced_counts(scorer, positives, negatives, rule, threads)
+        elif estimate is not None:
+            run |= {"journal": journal, "seed": seed}
+            known = split.train_graph
+            found = estimate_ranking(scorer, positives, rule, known, estimate, **run)
+            counts, ranked = found.counts, "estimated"
         else:
-            counts = rank_counts(
-                scorer, positives, rule, threads=threads, progress=progress
-            )
+            counts = rank_counts(scorer, positives, rule, journal=journal, **run)
     seconds = time.perf_counter() - started
-    return Evaluation(counts, protocol, part, split.fingerprint, seconds)
+    seconds += 0.0 if journal is None else journal.seconds_before
+    return Evaluation(counts, ranked, part, split.fingerprint, seconds, found)
+
+
+def _refuse_sampled_estimate(protocol: str) -> None:
+    if protocol == "sampled":
+        raise UsageError(
+            "The sampled protocol is not estimated: it scores few pairs anyway.",
+            hint='Leave out estimate, or take protocol="all".',
+        )
+
+
+def _balanced_counts(
+    scorer: Any,
+    positives: IntArray,
+    negatives: IntArray,
+    rule: Candidates,
+    threads: int | None,
+) -> RankCounts:
+    both = np.concatenate([positives, negatives])
+    scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
+    return counts_of_scores(scores[: len(positives)], scores[len(positives) :])
 
 
 def test_candidates(split: EdgeSplit, part: Part) -> AllPairs:

@@ -9,6 +9,7 @@ and a reciprocal rank uses ``1 + above + tied / 2``.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,7 @@ HITS_KS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 
 def average_precision(counts: RankCounts) -> float:
     """Area under the precision-recall curve as scikit-learn defines it."""
-    precision, _ = _precision_recall(counts)
-    return float(np.sum(precision * counts.positives) / _positives(counts))
+    return float(_average_precision(counts))
 
 
 def area_under_roc(counts: RankCounts) -> float:
@@ -33,9 +33,7 @@ def area_under_roc(counts: RankCounts) -> float:
             "There are no negatives: every candidate is a positive.",
             hint="A ranking needs at least one pair that is not a link.",
         )
-    below = counts.num_negatives - counts.above - counts.tied
-    wins = np.sum((below + 0.5 * counts.tied) * counts.positives)
-    return float(wins / (_positives(counts) * counts.num_negatives))
+    return float(_area_under_roc(counts))
 
 
 def precision_at(counts: RankCounts, k: int) -> float:
@@ -45,19 +43,14 @@ def precision_at(counts: RankCounts, k: int) -> float:
     """
     if k < 1:
         raise UsageError(f"precision at k needs k of at least 1, not {k}.")
-    positives_above = np.cumsum(counts.positives) - counts.positives
-    before = counts.above + positives_above
-    group = counts.tied + counts.positives
-    share = np.clip((k - before) / group, 0.0, 1.0)
-    return float(np.sum(share * counts.positives) / k)
+    return float(_precision_at(counts, k))
 
 
 def precision_at_ratio(counts: RankCounts, ratio: float) -> float:
     """Precision at ``k = ceil(ratio * positives)``."""
     if not ratio > 0:
         raise UsageError(f"A precision ratio must be positive, not {ratio}.")
-    # 0.1 * 30 is 3.0000000000000004: a hair above a whole number is that number.
-    return precision_at(counts, math.ceil(ratio * _positives(counts) - 1e-9))
+    return precision_at(counts, _places(counts, ratio))
 
 
 def hits_at(counts: RankCounts, k: int) -> float:
@@ -67,14 +60,12 @@ def hits_at(counts: RankCounts, k: int) -> float:
     """
     if k < 1:
         raise UsageError(f"hits at k needs k of at least 1, not {k}.")
-    hit = counts.above + counts.tied < k
-    return float(np.sum(counts.positives[hit]) / _positives(counts))
+    return float(_hits_at(counts, k))
 
 
 def mean_reciprocal_rank(counts: RankCounts) -> float:
     """Mean over positives of the inverse rank among all negatives."""
-    rank = 1.0 + counts.above + counts.tied / 2.0
-    return float(np.sum(counts.positives / rank) / _positives(counts))
+    return float(_mean_reciprocal_rank(counts))
 
 
 def tied_share(counts: RankCounts) -> float:
@@ -88,6 +79,22 @@ def random_precision(counts: RankCounts) -> float:
     return _positives(counts) / (_positives(counts) + counts.num_negatives)
 
 
+def measures(counts: RankCounts) -> dict[str, Any]:
+    """Return every measure by name: ap, auc, mrr, prec@10%, ..., hits@25, ...
+
+    Where ``above`` and ``tied`` have a first axis of several rankings of the same
+    positives, so have the values.
+    """
+    places = {f"prec@{r:.0%}": _places(counts, r) for r in PRECISION_RATIOS}
+    return {
+        "ap": _average_precision(counts),
+        "auc": _area_under_roc(counts),
+        "mrr": _mean_reciprocal_rank(counts),
+        **{name: _precision_at(counts, k) for name, k in places.items()},
+        **{f"hits@{k}": _hits_at(counts, k) for k in HITS_KS},
+    }
+
+
 def precision_recall_curve(counts: RankCounts) -> tuple[FloatArray, FloatArray]:
     """Return precision and recall at every distinct positive score, best first."""
     return _precision_recall(counts)
@@ -98,6 +105,40 @@ def roc_curve(counts: RankCounts) -> tuple[FloatArray, FloatArray]:
     false_rate = (counts.above + counts.tied) / max(counts.num_negatives, 1)
     true_rate = np.cumsum(counts.positives) / _positives(counts)
     return false_rate, true_rate
+
+
+def _average_precision(counts: RankCounts) -> Any:
+    precision, _ = _precision_recall(counts)
+    return np.sum(precision * counts.positives, axis=-1) / _positives(counts)
+
+
+def _area_under_roc(counts: RankCounts) -> Any:
+    below = counts.num_negatives - counts.above - counts.tied
+    wins = np.sum((below + 0.5 * counts.tied) * counts.positives, axis=-1)
+    return wins / (_positives(counts) * counts.num_negatives)
+
+
+def _precision_at(counts: RankCounts, k: int) -> Any:
+    positives_above = np.cumsum(counts.positives) - counts.positives
+    before = counts.above + positives_above
+    group = counts.tied + counts.positives
+    share = np.clip((k - before) / group, 0.0, 1.0)
+    return np.sum(share * counts.positives, axis=-1) / k
+
+
+def _places(counts: RankCounts, ratio: float) -> int:
+    # 0.1 * 30 is 3.0000000000000004: a hair above a whole number is that number.
+    return math.ceil(ratio * _positives(counts) - 1e-9)
+
+
+def _hits_at(counts: RankCounts, k: int) -> Any:
+    hit = counts.above + counts.tied < k
+    return np.sum(hit * counts.positives, axis=-1) / _positives(counts)
+
+
+def _mean_reciprocal_rank(counts: RankCounts) -> Any:
+    rank = 1.0 + counts.above + counts.tied / 2.0
+    return np.sum(counts.positives / rank, axis=-1) / _positives(counts)
 
 
 def _precision_recall(counts: RankCounts) -> tuple[FloatArray, FloatArray]:

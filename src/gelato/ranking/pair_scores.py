@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gelato.engines import map_shared
+from gelato.errors import InputError
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.near_pass import pick_near
 from gelato.ranking.scorers import (
@@ -29,9 +30,8 @@ def score_pairs(
     last bit; scoring rows and picking entries guarantees it, and a
     :class:`~gelato.ranking.scorers.HalfScorer` promises it.
     """
-    if hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores"):
-        own: FloatArray = scorer.pair_scores(pairs)
-        return own
+    if scores_pairs(scorer):
+        return _own_scores(scorer, pairs)
     scores = np.empty(len(pairs))
     order = np.argsort(pairs[:, 0], kind="stable")
     rows, counts = np.unique(pairs[:, 0], return_counts=True)
@@ -52,6 +52,37 @@ def score_pairs(
     for picked in map_shared(_pick_span, picking, asked(), threads=threads):
         scores[order[done : done + len(picked)]] = picked
         done += len(picked)
+    return scores
+
+
+def scores_pairs(scorer: RowScorer) -> bool:
+    """Whether a scorer scores given pairs without whole rows."""
+    return hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores")
+
+
+def score_in_order(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArray:
+    """Score pairs that are sorted by row, here and now: for what a worker does."""
+    if scores_pairs(scorer):
+        return _own_scores(scorer, pairs)
+    if not len(pairs):
+        return np.empty(0)
+    upper = bool(np.all(pairs[:, 0] < pairs[:, 1]))
+    return _pick_span((scorer, num_nodes, upper), pairs)
+
+
+def _own_scores(scorer: Any, pairs: IntArray) -> FloatArray:
+    scores = np.ascontiguousarray(scorer.pair_scores(pairs), dtype=np.float64)
+    if scores.shape != (len(pairs),):
+        raise InputError(
+            f"pair_scores returned shape {scores.shape} for {len(pairs)} pairs.",
+            hint="Return one score for every pair asked for.",
+        )
+    if np.isnan(scores).any():
+        u, v = pairs[int(np.argmax(np.isnan(scores)))]
+        raise InputError(
+            f"The score of the pair ({u}, {v}) is not a number.",
+            hint="Every pair needs a score that can be compared.",
+        )
     return scores
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.candidates import Candidates
-from gelato.ranking.counts import Progress, RankCounts, rank_counts
+from gelato.ranking.counts import RankCounts, rank_counts
+from gelato.ranking.journal import Progress
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import RowScorer
 

@@ -318,17 +318,22 @@ def row_blocks(
         yield rows[start:]
 
 
-def row_spans(rows: IntArray, cost: IntArray) -> Iterator[IntArray]:
+def row_spans(
+    rows: IntArray, cost: IntArray, *, pieces: int | None = None
+) -> Iterator[IntArray]:
     """Cut rows into some hundred spans at most, each of them one or more blocks.
 
     A span is what a worker takes at a time: what it returns, and what it is told,
-    then does not grow with the number of blocks.
+    then does not grow with the number of blocks. With ``pieces`` there are about so
+    many spans however little they cost.
     """
+    count = _SPANS if pieces is None else pieces
+    least = (BLOCK_CELLS, _BLOCK_ROWS) if pieces is None else (1, 1)
     return row_blocks(
         rows,
         cost,
-        max_cells=max(BLOCK_CELLS, int(cost.sum()) // _SPANS),
-        max_rows=max(_BLOCK_ROWS, len(rows) // _SPANS),
+        max_cells=max(least[0], int(cost.sum()) // count),
+        max_rows=max(least[1], len(rows) // count),
     )
 
 
