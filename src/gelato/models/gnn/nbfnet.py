@@ -1,0 +1,168 @@
+"""NBFNet: learned encodings of all paths between two nodes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gelato.errors import UsageError
+from gelato.graph import Graph
+from gelato.kernels.path_vectors import LANES
+from gelato.models.gnn.base import GNNModel
+from gelato.models.gnn.module import LinkModule
+from gelato.models.gnn.paths import PathScorer
+from gelato.models.gnn.task import NetworkSettings
+from gelato.nn.path_states import path_states
+from gelato.nn.path_weights import SCALERS, PathGraph, PathWeights
+
+_STATISTICS = 4
+
+
+class NBFNetModule(LinkModule):
+    """A generalised Bellman-Ford recursion and a net on what it finds."""
+
+    def __init__(self, graph: Graph, *, dimensions: int, layers: int) -> None:
+        super().__init__(graph, None, normalise=False)
+        w = dimensions
+        # As embeddings and linear layers are initialised.
+        bound = 1 / math.sqrt(w + SCALERS * _STATISTICS * w)
+        self.query = nn.Parameter(torch.randn(w))
+        self.relation = nn.Parameter(torch.randn(layers, w))
+        self.gathered, self.own, self.bias = (
+            nn.Parameter(torch.empty(layers, *shape).uniform_(-bound, bound))
+            for shape in ((SCALERS, _STATISTICS * w, w), (w, w), (w,))
+        )
+        self.gain = nn.Parameter(torch.ones(layers, w))
+        self.shift = nn.Parameter(torch.zeros(layers, w))
+        self.first, self.last = nn.Linear(2 * w, 2 * w), nn.Linear(2 * w, 1)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """What propagates, in the order of :class:`PathWeights`."""
+        return (
+            self.query,
+            self.relation,
+            self.gathered,
+            self.own,
+            self.bias,
+            self.gain,
+            self.shift,
+        )
+
+    def prepare(self, graph: Graph) -> PathGraph:
+        """Return edges and degrees; attributes and weights are not used."""
+        return PathGraph.of(graph)
+
+    def encode(self, inputs: PathGraph) -> PathGraph:
+        """Return the graph itself: states belong to pairs."""
+        return inputs
+
+    def decode(self, states: PathGraph, pairs: Tensor) -> Tensor:
+        """Return logits of the mean of both directions' encodings."""
+        found = path_states(states, pairs.numpy(), self.weights).mean(dim=1)
+        known = self.query.expand(len(found), -1)
+        hidden = self.first(torch.cat([found, known], dim=1)).relu()
+        logits: Tensor = self.last(hidden)
+        return logits
+
+    def scorer(self, states: PathGraph) -> PathScorer:
+        """Return what scores pairs by one propagation per node."""
+        w = len(self.query)
+        inner, by_query = self.first.weight.split(w, dim=1)
+        shift = by_query @ self.query + self.first.bias
+        return PathScorer(
+            states,
+            PathWeights.of(self.weights),
+            tuple(
+                tensor.detach().numpy().copy()
+                for tensor in (inner.T, shift, self.last.weight[0], self.last.bias)
+            ),
+        )
+
+
+class NBFNet(GNNModel):
+    """Neural Bellman-Ford network (Zhu et al., 2021), for graphs of one relation.
+
+    Parameters
+    ----------
+    dimensions, layers : int
+        Width of states, a multiple of 8, and edges of the longest path.
+    batch_size : int
+        Positives per step where training is biased.
+    steps : int, optional
+        The most steps of an epoch, which then does not see every positive; default
+        all. Only where training is biased.
+    batches : int
+        Steps per epoch where training is unbiased.
+    masking : bool
+        Hide a step's positives from the messages, as the reference always does.
+    **others
+        See :class:`gelato.models.gnn.base.GNNModel`. There are no features:
+        attributes are not used.
+
+    Examples
+    --------
+    >>> NBFNet(layers=4)
+    NBFNet(layers=4)
+    """
+
+    name = "nbfnet"
+    summary = "encodings of all paths by a learned Bellman-Ford recursion"
+
+    dimensions: int
+    layers: int
+    batch_size: int
+    steps: int | None
+
+    def __init__(
+        self,
+        *,
+        dimensions: int = 32,
+        layers: int = 6,
+        batch_size: int = 64,
+        steps: int | None = None,
+        training: str = "biased",
+        loss: str = "cross-entropy",
+        masking: bool = True,
+        batches: int = 10,
+        lr: float = 0.005,
+        weight_decay: float = 0.0,
+        epochs: int = 20,
+        metric: str = "sampled-auc",
+        validate_every: int = 2,
+        validate_exact_every: int | None = 10,
+        patience: int | None = None,
+        valid: float = 0.05,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def check_parameters(self) -> None:
+        """Raise unless every parameter is in its range."""
+        super().check_parameters()
+        if self.dimensions % LANES:
+            raise UsageError(
+                f"dimensions is {self.dimensions}, but must be a multiple of {LANES}.",
+                hint=f"Use {-(-self.dimensions // LANES) * LANES}.",
+            )
+
+    def _batching(self, num_edges: int) -> tuple[int, int]:
+        if self.training != "biased":
+            return super()._batching(num_edges)
+        # A single batch would hide every edge from itself.
+        parts = max(-(-num_edges // self.batch_size), 2)
+        return parts, min(parts, self.steps or parts)
+
+    def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
+        notes = ["attributes are not used"]
+        if settings.steps < settings.batches:
+            notes.append(
+                f"an epoch takes {settings.steps} of {settings.batches} batches"
+            )
+        return tuple(notes)
+
+    def _build(self, graph: Graph, stored: dict[str, Any] | None) -> NBFNetModule:
+        return NBFNetModule(graph, dimensions=self.dimensions, layers=self.layers)
