@@ -117,3 +117,17 @@ def difference_net_pairs(u, v, states, mix, bias, weights, slope, out):  # type:
                 unit += gap * gap * mix[d, k]
             total += weights[k] * max(unit, slope * unit)
         out[p] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def shifted_net_pairs(u, v, states, mix, bias, weights, slope, shifts, out):  # type: ignore[no-untyped-def]
+    """Write the same net where each pair adds a row of ``shifts`` to its units."""
+    for p in range(u.shape[0]):
+        total = 0.0
+        for k in range(bias.shape[0]):
+            unit = bias[k] + shifts[p, k]
+            for d in range(states.shape[1]):
+                gap = states[u[p], d] - states[v[p], d]
+                unit += gap * gap * mix[d, k]
+            total += weights[k] * max(unit, slope * unit)
+        out[p] = total

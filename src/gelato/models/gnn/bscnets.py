@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from gelato.graph import Graph, IntArray
 from gelato.models.gnn.base import GNNModel
 from gelato.models.gnn.decoders import DifferenceNetScorer
+from gelato.models.gnn.difference_net import (
+    at_most_one,
+    convolve_twice,
+    net_logits,
+    net_scorer,
+    start_net,
+)
 from gelato.models.gnn.features import refuse_large, symmetric_average
 from gelato.models.gnn.module import LinkModule, glorot, pick
 from gelato.models.gnn.simplices import Peaks, prepare_simplices, sample_edges
 from gelato.nn.sparse_matrix import SparseMatrix
 
-RADIUS = 2.0  # of the Fermi-Dirac decoder, whose temperature is 1
-FURTHEST = 40.0  # distance beyond which training tells pairs no more apart
-SLOPE = 0.2  # of the leaky activation
 SIMPLEX_SHARE = 0.1  # weight of the simplicial embedding's differences
 # Tables of e x e numbers alive at once in a step, and copies of every parameter
 # (value, gradient, two moments of Adam, the best epoch's).
@@ -72,9 +75,7 @@ class BScNetsModule(LinkModule):
         self.down = _kaiming(2 * size, simplex_dimensions)
         self.pair = nn.Linear(dimensions + simplex_dimensions, pair_units)
         self.out = nn.Linear(pair_units, 1)
-        for layer in (self.pair, self.out):
-            nn.init.xavier_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        start_net(self.pair, self.out)
         share = torch.ones(dimensions + simplex_dimensions)
         share[dimensions:] = SIMPLEX_SHARE
         self.share: Tensor
@@ -90,16 +91,15 @@ class BScNetsModule(LinkModule):
 
     def encode(self, inputs: Inputs) -> Tensor:
         """Return both embeddings side by side, each of norm at most 1."""
-        convolved = _at_most_one(self._convolved(inputs))
-        return torch.cat([convolved, _at_most_one(self._simplicial(inputs))], dim=1)
-
-    def _convolved(self, inputs: Inputs) -> Tensor:
-        features, average = inputs.features, inputs.average
-        # Zeros stay zeros, so that only filled entries need to be dropped.
-        values = functional.dropout(features.values, self.dropout, self.training)
-        hidden = average.times(features.times(self.first, values)) + self.first_bias
-        hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
-        return (average.times(hidden @ self.second) + self.second_bias).relu()
+        convolved = convolve_twice(
+            inputs.average,
+            inputs.features,
+            (self.first, self.first_bias),
+            (self.second, self.second_bias),
+            dropout=self.dropout if self.training else 0.0,
+        )
+        parts = [at_most_one(convolved), at_most_one(self._simplicial(inputs))]
+        return torch.cat(parts, dim=1)
 
     def _simplicial(self, inputs: Inputs) -> Tensor:
         """Return ``X E S W``, multiplied from the right, S never formed."""
@@ -119,22 +119,12 @@ class BScNetsModule(LinkModule):
         """Return Fermi-Dirac logits of the net's size."""
         u, v = pick(states, pairs)
         units = self.pair(self.share * (u - v) ** 2)
-        distance: Tensor = self.out(functional.leaky_relu(units, SLOPE)).abs()
-        if self.training:
-            distance = distance.clamp_max(FURTHEST)
-        return RADIUS - distance
+        return net_logits(units, self.out, training=self.training)
 
     def scorer(self, states: Tensor) -> DifferenceNetScorer:
         """Return minus the net's size, not clamped."""
-        mix = (self.pair.weight * self.share).double().T.contiguous()
-        return DifferenceNetScorer(
-            states.double().numpy(),
-            mix.numpy(),
-            self.pair.bias.detach().double().numpy(),
-            self.out.weight.detach()[0].double().numpy(),
-            float(self.out.bias.detach()),
-            SLOPE,
-        )
+        mix = self.pair.weight * self.share
+        return net_scorer(states, mix, self.pair.bias, self.out)
 
 
 def refuse_block(size: int, num_features: int) -> None:
@@ -151,12 +141,6 @@ def _kaiming(rows: int, columns: int) -> nn.Parameter:
     weights = torch.empty(rows, columns)
     nn.init.kaiming_uniform_(weights, a=math.sqrt(5), mode="fan_out")
     return nn.Parameter(weights)
-
-
-def _at_most_one(x: Tensor) -> Tensor:
-    """Shrink rows longer than 1 to length 1."""
-    lengths = (x * x).sum(dim=1, keepdim=True).clamp_min(1e-30).sqrt()
-    return x * lengths.reciprocal().clamp_max(1.0)
 
 
 class BScNets(GNNModel):
