@@ -25,6 +25,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "gae": {"epochs": 3},
     "hgcn": {"epochs": 3},
     "lgcn": {"epochs": 3, "dimensions": 8},
+    "tlc-gnn": {"epochs": 3},
     "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
     "seal": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2},

@@ -128,6 +128,13 @@ _REGISTRY: dict[str, Entry] = {
             "Lorentzian graph convolutions on the hyperboloid",
         ),
         _builtin(
+            "tlc-gnn",
+            "gnn",
+            "gnn.tlc_gnn",
+            "TLCGNN",
+            "graph convolutions and persistence images of loops around a pair",
+        ),
+        _builtin(
             "bscnets",
             "gnn",
             "gnn.bscnets",

@@ -154,6 +154,13 @@ SPACES: dict[str, Space] = {
         "hidden": Dimension((64, 32, 128), searches=("line", "free")),
         "normalise": Dimension((True, False), searches=("line", "free")),
     },
+    "tlc-gnn": {
+        "lr": _NETWORK_LR,
+        "dropout": _DROPOUT,
+        "hidden": Dimension((100, 50, 200), searches=("line", "free")),
+        "normalise": Dimension((True, False), searches=("line", "free")),
+        "hide_target": Dimension((False, True), searches=("line", "free")),
+    },
     "neo-gnn": {
         "lr": _NETWORK_LR,
         "dropout": Dimension((0.0, 0.1, 0.3), 0.0, 0.6, step=0.05),

@@ -26,6 +26,7 @@ _WHOLE = {
     "sampled_edges": 1,
     "batch_size": 1,
     "hops": 1,
+    "hops": 1,
     "max_nodes": 2,
     "steps": 1,
     "epochs": 1,
@@ -52,7 +53,7 @@ _CHOICES = {
     "negatives": ("weighted", "redrawn", "fixed"),
     "activation": ("relu", "elu"),
 }
-_FLAGS = ("normalise", "variational", "trainable_curvature")
+_FLAGS = ("normalise", "variational", "trainable_curvature", "hide_target")
 
 
 def check_gnn(

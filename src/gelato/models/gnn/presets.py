@@ -31,6 +31,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "photo": {"normalise": False},
         "computers": {"normalise": False},
     },
+    "tlc-gnn": {
+        "citeseer": {"normalise": False},
+        "pubmed": {"normalise": False, "hops": 2},
+        "photo": {"normalise": False},
+        "computers": {"normalise": False},
+    },
     "neo-gnn": {},
     "seal": {
         "cora": {"hops": 3, "hidden": 256, "features": "attributes"},
