@@ -26,7 +26,6 @@ _WHOLE = {
     "sampled_edges": 1,
     "batch_size": 1,
     "hops": 1,
-    "hops": 1,
     "max_nodes": 2,
     "steps": 1,
     "epochs": 1,
