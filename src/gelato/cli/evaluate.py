@@ -11,13 +11,18 @@ from gelato.cli import numbers
 from gelato.cli.candidates import keep_admitted, make_candidates, require_positives
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
-    forecast_model,
     give_forecasts,
     tell_compilation,
     tell_long_run,
 )
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.long_runs import (
+    LongOptions,
+    check_long,
+    forecast_ranking,
+    respect_time,
+)
 from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     CandidateOptions,
@@ -29,11 +34,17 @@ from gelato.cli.options import (
     SplitOptions,
 )
 from gelato.cli.outputs import check_output_file
-from gelato.cli.rankings import BIASED, PROTOCOLS, evaluation_table
+from gelato.cli.rankings import (
+    BIASED,
+    ESTIMATE,
+    PROTOCOLS,
+    estimate_text,
+    evaluation_table,
+)
 from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
 from gelato.cli.screen import Screen
 from gelato.cli.settings import describe_model, make_model, model_title
-from gelato.cli.training import fit_model
+from gelato.cli.training import Interrupted, fit_model, is_trained
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +76,7 @@ def evaluate(
     model: ModelOptions,
     rule: CandidateOptions,
     run: RunOptions,
+    long: LongOptions,
     output: OutputOptions,
     folder: RunFolder = None,
     protocol: Protocol = "all",
@@ -82,6 +94,7 @@ def evaluate(
     screen = Screen(output)
     check_output_file(save_split, (".parquet",))
     protocols = protocols_of(protocol)
+    limit = check_long(long, protocols)
     if part not in ("test", "valid"):
         raise UsageError(
             f"There is no part {part!r} to rank.", hint="Parts are: test, valid."
@@ -101,7 +114,7 @@ def evaluate(
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(screen, name, made, used, part, candidates, run.threads)
+    job = _Job(screen, name, made, used, part, candidates, long, run.threads)
     job.stored = folder is not None
     if run.dry_run:
         job.forecast()
@@ -116,9 +129,14 @@ def evaluate(
         candidates=candidates,
         positives=job.num_positives,
     )
-    if not job.stored:
-        fit_model(screen, name, made, full_split)
-    results = [job.run(kind) for kind in protocols]
+    respect_time(limit, made, used, name=name, **job.options)
+    try:
+        if not job.stored:
+            keep = long.resume
+            fit_model(screen, name, made, full_split, folder=keep, resume=bool(keep))
+        results = [job.run(kind) for kind in protocols]
+    except KeyboardInterrupt as stop:
+        raise Interrupted(_how_to_go_on(long.resume)) from stop
     _tell_density(screen, results)
     if save_split is not None:
         full_split.save(save_split)
@@ -137,6 +155,12 @@ def evaluate(
             "results": [result.to_dict() for result in results],
         }
     )
+
+
+def _how_to_go_on(kept: Path | None) -> str:
+    if kept is None:
+        return "With --resume FOLDER a ranking goes on where it was interrupted."
+    return f"What is done is in {kept}: the same command goes on from there."
 
 
 def _tell_density(screen: Screen, results: list[Evaluation]) -> None:
@@ -170,46 +194,51 @@ class _Job:
         split: EdgeSplit,
         part: str,
         candidates: Candidates,
+        long: LongOptions,
         threads: int | None,
     ) -> None:
         self.screen, self.name, self.model = screen, name, model
         self.split, self.part, self.candidates = split, part, candidates
-        self.threads = threads
+        self.long, self.threads = long, threads
         self.stored = False  # a model from a folder, which is fitted already
 
     @property
     def num_positives(self) -> int:
         return len(self.split.positives(self.part))  # type: ignore[arg-type]
 
-    def fit(self) -> Any:
-        return self.model if self.stored else self.model.fit(self.split)
+    @property
+    def options(self) -> dict[str, Any]:
+        """What forecasts need to know."""
+        return {
+            "candidates": self.candidates,
+            "positives": self.num_positives,
+            "threads": self.threads,
+            "stored": self.stored,
+            "estimate": self.long.estimate,
+        }
 
     def forecast(self) -> None:
         tell_compilation(self.screen, RANKING_KERNELS)
-        coming = {
-            self.name: forecast_model(
-                self.name,
-                self.fit,
-                self.split.train_graph,
-                candidates=self.candidates,
-                positives=self.num_positives,
-                threads=self.threads,
-                stored=self.stored,
-            )
-        }
-        give_forecasts(self.screen, coming)
+        coming = forecast_ranking(self.model, self.split, **self.options)
+        told = "is trained first: see gelato fit --dry-run"
+        give_forecasts(self.screen, {self.name: coming or told})
+        if coming is not None and not self.stored and is_trained(self.model):
+            self.screen.note("the training comes first: see gelato fit --dry-run.")
 
     def run(self, protocol: str) -> Evaluation:
         from gelato.ranking import evaluate
 
         tell_compilation(self.screen, RANKING_KERNELS)
+        special: dict[str, Any] = {}
         if protocol == "all":
+            special = {"estimate": self.long.estimate, "resume": self.long.resume}
             tell_long_run(
                 self.screen,
                 self.model,
                 self.split.train_graph,
                 self.candidates,
                 positives=self.num_positives,
+                estimate=self.long.estimate,
                 threads=self.threads,
             )
         with self.screen.progress(f"ranking with {self.name}") as progress:
@@ -221,6 +250,7 @@ class _Job:
                 candidates=self.candidates,
                 threads=self.threads,
                 progress=progress,
+                **special,
             )
 
 
@@ -247,6 +277,9 @@ def _print(
             f"\n{left_out:,} of {total:,} {job.part} edges are no candidates: the "
             "numbers speak of the others only."
         )
+    for result in results:
+        if result.estimate is not None:
+            screen.show(f"\n{ESTIMATE}: {estimate_text(result.estimate)}")
     if any(result.biased for result in results):
         screen.show(
             f"\n{BIASED}: measured against as many random non-edges as edges, which "

@@ -1,4 +1,4 @@
-"""Tables of ranking quality, in percent, the biased protocol always labelled."""
+"""Tables of ranking quality, in percent; biased and estimated numbers say so."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from gelato.cli import numbers
 from gelato.cli.screen import make_table, shortened
 
 if TYPE_CHECKING:
-    from gelato.ranking import Evaluation
+    from gelato.ranking import Estimate, Evaluation
 
 BIASED = "BIASED"
+ESTIMATE = "ESTIMATE"
 PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 _RATIOS = (0.1, 0.5, 1.0)
 _KS = (25, 100, 400, 1600, 6400)
@@ -33,44 +34,74 @@ def evaluation_table(results: Sequence[Evaluation], *, restricted: bool = False)
     exact = "all candidates" if restricted else "all pairs"
     columns = ["in percent"]
     for result in results:
-        columns += [
-            f"{BIASED}, sampled" if result.biased else exact,
-            "random order",
-        ]
+        columns += [_title(result, exact)]
+        columns += ["95 % interval"] if result.estimated else []
+        columns += ["random order"]
     cells = [_metric_rows(result) for result in results]
     table = make_table(*columns)
     for line in zip(*cells, strict=True):
         row = [Text(line[0][0])]
-        for result, (_, value, chance) in zip(results, line, strict=True):
+        for result, (_, value, limits, chance) in zip(results, line, strict=True):
             style = "dim" if result.biased else "bold"
-            row += [Text(value, style=style), Text(chance, style="dim")]
+            row += [Text(value, style=style)]
+            row += [Text(limits)] if result.estimated else []
+            row += [Text(chance, style="dim")]
         table.add_row(*row)
     return table
 
 
-def _metric_rows(result: Evaluation) -> list[tuple[str, str, str]]:
-    """Return name, value and the expected value of a random order."""
+def _title(result: Evaluation, exact: str) -> str:
+    if result.estimate is not None:
+        return f"{ESTIMATE}, rate {result.estimate.rate:g}"
+    return f"{BIASED}, sampled" if result.biased else exact
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """Say what an estimate rests on."""
+    return (
+        f"the positives and {numbers.plural(estimate.near_pairs, 'near pair')} (at "
+        "most two edges apart) were scored exactly, and a random sample of "
+        f"{estimate.sampled_pairs:,} of the other {estimate.far_pairs:,} pairs. The "
+        "intervals hold the exact values with 95 % confidence."
+    )
+
+
+def _metric_rows(result: Evaluation) -> list[tuple[str, str, str, str]]:
+    """Return name, value, interval and the expected value of a random order."""
     chance = numbers.percent(result.random_ap)
     negatives = result.counts.num_negatives
-    percent = numbers.percent
-    return [
-        ("AP", percent(result.ap), chance),
-        *(
-            (f"prec@{ratio:.0%}", percent(result.precision_at(ratio)), chance)
-            for ratio in _RATIOS
-        ),
-        *(
-            (
-                f"hits@{k}",
-                percent(result.hits_at(k)),
-                percent(random_hits(negatives, k)),
-            )
-            for k in _KS
-        ),
-        ("MRR", percent(result.mrr), percent(random_mrr(negatives))),
-        ("AUC", percent(result.auc), "50.00"),
-        ("positives tied", percent(result.tied_share), ""),
+    expected = {
+        "mrr": numbers.percent(random_mrr(negatives)),
+        "auc": "50.00",
+        **{f"hits@{k}": numbers.percent(random_hits(negatives, k)) for k in _KS},
+    }
+    values = {
+        "ap": result.ap,
+        **{f"prec@{ratio:.0%}": result.precision_at(ratio) for ratio in _RATIOS},
+        **{f"hits@{k}": result.hits_at(k) for k in _KS},
+        "mrr": result.mrr,
+        "auc": result.auc,
+    }
+    rows = [
+        (
+            _TITLES.get(name, name),
+            numbers.percent(value),
+            _interval(result, name),
+            expected.get(name, chance),
+        )
+        for name, value in values.items()
     ]
+    # Of negatives that were not scored some may tie, too.
+    least = "at least " if result.estimated else ""
+    tied = f"{least}{numbers.percent(result.tied_share)}"
+    return [*rows, ("positives tied", tied, "", "")]
+
+
+def _interval(result: Evaluation, name: str) -> str:
+    if not result.estimated:
+        return ""
+    low, high = (numbers.percent(limit) for limit in result.interval(name))
+    return low if low == high else f"{low} to {high}"
 
 
 def random_hits(negatives: int, k: int) -> float:

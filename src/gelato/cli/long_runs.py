@@ -1,0 +1,173 @@
+"""Evaluations that take long: limited, estimated, or resumed after an interruption."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gelato.cli import numbers
+from gelato.cli.training import is_trained
+from gelato.errors import UsageError
+
+if TYPE_CHECKING:
+    from gelato.ranking.forecast import Forecast
+    from gelato.splits import EdgeSplit
+
+_PANEL = "Where ranking all pairs takes long"
+_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_RATES = (0.1, 0.01, 0.001)  # that a refusal looks at
+
+
+@dataclass(frozen=True)
+class LongOptions:
+    """What to do where scoring every pair is dear."""
+
+    estimate: Annotated[
+        float | None,
+        typer.Option(
+            "--estimate",
+            metavar="RATE",
+            help="Score near pairs and positives exactly, and this share of all other "
+            "pairs, for example 0.01: an ESTIMATE with intervals, labelled so.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="FOLDER",
+            help="Keep what is done in a folder: after an interruption the same "
+            "command goes on from there, to the same bits.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            metavar="TIME",
+            help="Most time for the ranking, for example 2h: refused before it starts "
+            "if the forecast is longer.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+
+def check_long(options: LongOptions, protocols: tuple[str, ...]) -> float | None:
+    """Refuse options that make no sense; return the limit in seconds."""
+    from gelato.ranking.estimating import check_rate
+
+    given = [
+        name
+        for name, value in (
+            ("--estimate", options.estimate),
+            ("--resume", options.resume),
+            ("--time-limit", options.time_limit),
+        )
+        if value is not None
+    ]
+    if given and "all" not in protocols:
+        raise UsageError(
+            f"{given[0]} is about ranking all pairs, and --protocol sampled ranks few.",
+            hint=f"Leave out {given[0]}, or take --protocol all or both.",
+        )
+    if options.estimate is not None:
+        check_rate(options.estimate)
+    if options.resume is not None and options.resume.exists():
+        _refuse_no_folder(options.resume)
+    return None if options.time_limit is None else parse_time(options.time_limit)
+
+
+def _refuse_no_folder(place: Path) -> None:
+    if not place.is_dir():
+        raise UsageError(
+            f"--resume {place} is not a folder.",
+            hint="Name a folder; it is made if missing.",
+        )
+
+
+def parse_time(text: str) -> float:
+    """Return a time span in seconds.
+
+    Examples
+    --------
+    >>> parse_time("90"), parse_time("30 min"), parse_time("1.5h")
+    (90.0, 1800.0, 5400.0)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in _UNITS or float(found[1]) == 0:
+        raise UsageError(
+            f"--time-limit {text!r} is not a time.",
+            hint="Give a number and a unit, for example 90s, 30min or 2h.",
+        )
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def forecast_ranking(
+    model: Any, split: EdgeSplit, *, stored: bool, **options: Any
+) -> Forecast | None:
+    """Forecast a ranking before anything is trained; None where that cannot be.
+
+    Weights that are not trained yet take as long as trained ones.
+    """
+    from gelato.ranking.forecast import forecast
+
+    graph = split.train_graph
+    if stored:
+        return forecast(model, graph, **options)
+    if hasattr(model, "untrained"):
+        return forecast(model.untrained(split), graph, **options)
+    return None if is_trained(model) else forecast(model.fit(split), graph, **options)
+
+
+def respect_time(
+    limit: float | None, model: Any, split: EdgeSplit, *, name: str, **options: Any
+) -> None:
+    """Refuse a ranking that is forecast to take longer than a limit.
+
+    Parameters
+    ----------
+    limit : float, optional
+        In seconds; None allows everything.
+    model : model
+        What will rank.
+    split : EdgeSplit
+        What it will rank on.
+    name : str
+        What to call it.
+    **options
+        Of :func:`forecast_ranking`.
+    """
+    if limit is None:
+        return
+    coming = forecast_ranking(model, split, **options)
+    if coming is None or coming.seconds <= limit:
+        return
+    asked = options.pop("estimate", None)
+    what = "ranking all" if asked is None else f"an estimate at {asked:g} of"
+    raise UsageError(
+        f"With {name}, {what} {numbers.count(coming.pairs)} candidate pairs would take "
+        f"about {numbers.duration(coming.seconds)}, and --time-limit allows "
+        f"{numbers.duration(limit)}.",
+        hint=_way_out(limit, asked, model, split, options),
+    )
+
+
+def _way_out(
+    limit: float, asked: float | None, model: Any, split: EdgeSplit, options: Any
+) -> str:
+    """Name the largest rate of an estimate that fits, if there is one."""
+    more = "Allow more time, with --resume FOLDER to survive an interruption"
+    for rate in _RATES:
+        if asked is not None and rate >= asked:
+            continue
+        coming = forecast_ranking(model, split, estimate=rate, **options)
+        if coming is not None and coming.seconds <= limit:
+            spent = numbers.duration(coming.seconds)
+            return f"Estimate it: --estimate {rate:g} takes about {spent}. {more}."
+    return f"Not even --estimate {_RATES[-1]:g} fits. {more}."
