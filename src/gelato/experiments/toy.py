@@ -28,6 +28,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "tlc-gnn": {"epochs": 3},
     "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
+    "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, "steps": 2},
     "seal": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2},
 }
 

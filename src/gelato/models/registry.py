@@ -149,6 +149,13 @@ _REGISTRY: dict[str, Entry] = {
             "learned neighbourhood overlaps and graph convolutions",
         ),
         _builtin(
+            "nbfnet",
+            "gnn",
+            "gnn.nbfnet",
+            "NBFNet",
+            "encodings of all paths by a learned Bellman-Ford recursion",
+        ),
+        _builtin(
             "seal",
             "gnn",
             "gnn.seal",

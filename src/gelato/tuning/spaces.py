@@ -168,6 +168,11 @@ SPACES: dict[str, Space] = {
         "layers": Dimension((3, 1, 2), searches=("line", "free")),
         "hidden": Dimension((256, 64, 128), searches=("line", "free")),
     },
+    "nbfnet": {
+        "lr": Dimension((0.005, 0.001, 0.01), 5e-4, 2e-2, log=True),
+        "layers": Dimension((6, 3, 4)),
+        "dimensions": Dimension((32, 16, 64), searches=("line", "free")),
+    },
     "seal": {
         "lr": _SUBGRAPH_LR,
         "hops": Dimension((1, 2, 3)),

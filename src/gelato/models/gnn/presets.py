@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 # Where a network's authors give nothing for a graph, their cora settings are used,
-# which are the classes' defaults. LGCN has one published command, for pubmed, which is
-# the class's default. GAE has the same settings everywhere.
+# which are the classes' defaults; for NBFNet those of pubmed, since photo and computers
+# are large too. LGCN has one published command, for pubmed, which is the class's
+# default. GAE has the same settings everywhere.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "gae": {},
     "hgcn": {
@@ -38,6 +39,11 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "computers": {"normalise": False},
     },
     "neo-gnn": {},
+    "nbfnet": {
+        "pubmed": {"batch_size": 16, "epochs": 10, "validate_exact_every": None},
+        "photo": {"batch_size": 16, "epochs": 10, "validate_exact_every": None},
+        "computers": {"batch_size": 16, "epochs": 10, "validate_exact_every": None},
+    },
     "seal": {
         "cora": {"hops": 3, "hidden": 256, "features": "attributes"},
         "citeseer": {"hops": 3, "hidden": 256},
