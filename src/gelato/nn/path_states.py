@@ -201,9 +201,7 @@ class _Pairs:
                 _add(by_background, by_tables)
         for layer in range(propagation.weights.layers - 1, -1, -1):
             by_out, by_states = by_background[layer + 1], by_background[layer]
-            propagation.through(
-                propagation.background, layer, by_out, by_states, total
-            )
+            propagation.through(propagation.background, layer, by_out, by_states, total)
         return total
 
     def _group_backward(

@@ -27,7 +27,7 @@ from gelato.ranking.scorers import row_blocks
 # Rows of states that a group of propagations computes at a time.
 _GROUP_ROWS = 200_000
 _WINDOW = 16  # groups whose states wait to be added up in order
-# Listed pairs with this share of all nodes as ends: scoring all pairs costs little more.
+# Where listed pairs have this share of all nodes as ends, all pairs are scored.
 _ALL_ABOVE = 0.125
 # Bytes per near pair: column and score. While they are made, also both states' sum.
 _PAIR_BYTES = 8
@@ -223,4 +223,3 @@ def _parts(matrix: sp.csr_array) -> tuple[Any, Any, Any]:
 def _put(row: FloatArray, matrix: sp.csr_array, u: int) -> None:
     part = slice(matrix.indptr[u], matrix.indptr[u + 1])
     row[matrix.indices[part]] = matrix.data[part]
-
