@@ -27,6 +27,8 @@ class TrainingForecast:
         Pairs that an epoch ranks, where the training set fixes them.
     epochs, steps : int
         Epochs, and steps per epoch.
+    preparation_seconds : float
+        Time before the first step, where a model needs much.
     step_seconds, validation_seconds, epoch_seconds, seconds : float
         Time of a step, of a validation, of an epoch with its validation, and in all.
     peak_bytes : int
@@ -37,6 +39,7 @@ class TrainingForecast:
     pairs: int | None
     epochs: int
     steps: int
+    preparation_seconds: float
     step_seconds: float
     validation_seconds: float
     epoch_seconds: float
@@ -68,10 +71,13 @@ def forecast_training(
         pairs=_pairs(model, split),
         epochs=model.epochs,
         steps=model.steps_,
+        preparation_seconds=trial.preparation_seconds,
         step_seconds=trial.step_seconds,
         validation_seconds=validation,
         epoch_seconds=training + validation * checks / model.epochs,
-        seconds=training * model.epochs + validation * checks,
+        seconds=trial.preparation_seconds
+        + training * model.epochs
+        + validation * checks,
         peak_bytes=_peak_bytes(),
     )
 
@@ -90,6 +96,7 @@ def give_training_forecast(
             [
                 ("edges", f"{coming.edges:,} for training"),
                 ("pairs", f"{pairs} per epoch"),
+                *_preparation(coming),
                 ("step", f"{numbers.short_duration(coming.step_seconds)}"),
                 (
                     "epoch",
@@ -107,6 +114,12 @@ def give_training_forecast(
         )
     )
     screen.give({"training_forecast": asdict(coming)})
+
+
+def _preparation(coming: TrainingForecast) -> list[tuple[str, str]]:
+    if coming.preparation_seconds == 0:
+        return []
+    return [("preparation", numbers.short_duration(coming.preparation_seconds))]
 
 
 def _pairs(model: Any, split: EdgeSplit) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -25,11 +25,14 @@ class StepTimes:
         The last validation; None if none was reached.
     timed : int
         How many steps were timed.
+    preparation_seconds : float
+        What a model that prepares for long forecasts for it; 0 for others.
     """
 
     step_seconds: float
     validation_seconds: float | None
     timed: int
+    preparation_seconds: float = 0.0
 
 
 class _EnoughError(Exception):
@@ -42,6 +45,8 @@ def time_steps(
     """Train a model for a few steps, or for a few epochs if they are short.
 
     The model is left untrained; its ``steps_`` then tells the steps of an epoch.
+    One whose preparation takes long has ``preparation_seconds(split)``, and
+    ``rehearsal()``, a context in which a training begins without it.
 
     Parameters
     ----------
@@ -61,14 +66,17 @@ def time_steps(
         None where nothing is trained on this graph.
     """
     trial = _Trial(seconds, least)
-    with suppress(_EnoughError):
+    rehearsal = getattr(model, "rehearsal", nullcontext)
+    with suppress(_EnoughError), rehearsal():
         model.fit(split, on_step=trial.on_step, on_epoch=trial.on_epoch)
     if not trial.steps:
         return None
+    before = getattr(model, "preparation_seconds", None)
     return StepTimes(
         statistics.median(trial.steps[1:] or trial.steps),
         trial.validation,
         max(1, len(trial.steps) - 1),
+        0.0 if before is None else before(split),
     )
 
 
