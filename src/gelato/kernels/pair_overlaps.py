@@ -7,46 +7,55 @@ in a list, in a row and with the ends exchanged.
 from __future__ import annotations
 
 import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def shorter_first(indptr, u, v):  # type: ignore[no-untyped-def]
+    """Return two nodes, the one with the shorter row first."""
+    if indptr[u + 1] - indptr[u] <= indptr[v + 1] - indptr[v]:
+        return u, v
+    return v, u
 
 
 @numba.njit(cache=True, nogil=True)
 def overlaps(indptr, indices, values, weights, u, v, out):  # type: ignore[no-untyped-def]
-    """Write the overlap of listed pairs; columns of a row ascend."""
+    """Write the overlap of listed pairs; columns of a row ascend.
+
+    The shorter row is spread out and met by the longer one: merging two sorted rows
+    would guess wrong at every other branch. Columns that only the longer row has add
+    0, which changes no bit.
+    """
+    spread = np.zeros(weights.shape[0])
     for p in range(u.shape[0]):
-        i, end_i = indptr[u[p]], indptr[u[p] + 1]
-        j, end_j = indptr[v[p]], indptr[v[p] + 1]
+        few, many = shorter_first(indptr, u[p], v[p])
+        for s in range(indptr[few], indptr[few + 1]):
+            spread[indices[s]] = values[s] * weights[indices[s]]
         total = 0.0
-        while i < end_i and j < end_j:
-            if indices[i] < indices[j]:
-                i += 1
-            elif indices[i] > indices[j]:
-                j += 1
-            else:
-                w = weights[indices[i]]
-                total += (values[i] * w) * (values[j] * w)
-                i += 1
-                j += 1
+        for s in range(indptr[many], indptr[many + 1]):
+            total += spread[indices[s]] * (values[s] * weights[indices[s]])
         out[p] = total
+        for s in range(indptr[few], indptr[few + 1]):
+            spread[indices[s]] = 0.0
 
 
 @numba.njit(cache=True, nogil=True)
 def overlaps_backward(  # type: ignore[no-untyped-def]
     indptr, indices, values, weights, u, v, gradient, by_weight
 ):
-    """Add the gradient of every node's weight."""
+    """Write the gradient of every node's weight."""
+    by_weight[:] = 0.0
+    spread = np.zeros(weights.shape[0])
     for p in range(u.shape[0]):
-        i, end_i = indptr[u[p]], indptr[u[p] + 1]
-        j, end_j = indptr[v[p]], indptr[v[p] + 1]
-        while i < end_i and j < end_j:
-            if indices[i] < indices[j]:
-                i += 1
-            elif indices[i] > indices[j]:
-                j += 1
-            else:
-                k = indices[i]
-                by_weight[k] += gradient[p] * 2.0 * values[i] * values[j] * weights[k]
-                i += 1
-                j += 1
+        few, many = shorter_first(indptr, u[p], v[p])
+        for s in range(indptr[few], indptr[few + 1]):
+            spread[indices[s]] = gradient[p] * values[s]
+        for s in range(indptr[many], indptr[many + 1]):
+            by_weight[indices[s]] += spread[indices[s]] * values[s]
+        for s in range(indptr[few], indptr[few + 1]):
+            spread[indices[s]] = 0.0
+    for k in range(weights.shape[0]):
+        by_weight[k] *= 2.0 * weights[k]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -25,7 +25,7 @@ class _Overlaps(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         weights, pairs = ctx.saved_tensors
-        by_weight = torch.zeros_like(weights)
+        by_weight = torch.empty_like(weights)
         kernels.overlaps_backward(
             *_arguments(ctx.matrix, weights, pairs),
             gradients[0].contiguous().numpy(),

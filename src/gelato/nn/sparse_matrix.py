@@ -44,6 +44,12 @@ class SparseMatrix:
         self.values = torch.from_numpy(rows.data.astype(dtype))
         self._rows = (rows.indptr, rows.indices)
 
+    def rows(self, wanted: Tensor) -> SparseMatrix:
+        """Return a matrix of some of the rows."""
+        indptr, indices = self._rows
+        whole = sp.csr_array((self.values.numpy(), indices, indptr), shape=self.shape)
+        return SparseMatrix(whole[wanted.numpy()], whole.dtype)
+
     def times(self, dense: Tensor, values: Tensor | None = None) -> Tensor:
         """Return this matrix times a dense ``(columns, width)``.
 
@@ -79,7 +85,7 @@ class SparseMatrix:
 
     @cached_property
     def _turned_values(self) -> Array:
-        return cast(Array, self.values.numpy()[self._columns[2]])
+        return self.values.numpy()[self._columns[2]]
 
 
 class _Times(torch.autograd.Function):

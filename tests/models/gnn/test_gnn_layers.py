@@ -113,6 +113,22 @@ def test_neo_gnn(graph):
     close(ranked(module, graph).sigmoid(), expected[..., 2])
 
 
+@pytest.mark.parametrize("nodes", [4, 24])  # few, and all
+def test_neo_gnn_at_the_ends_of_pairs_as_everywhere(graph, nodes):
+    module = network("neo-gnn", graph)
+    inputs = module.prepare(graph)
+    pairs = torch.combinations(torch.arange(nodes))
+    found = []
+    for states in (module.encode_ends(inputs, pairs), module.encode(inputs)):
+        module.zero_grad()
+        logits = module.logits(states, pairs)
+        logits.sum().backward()
+        gradients = [p.grad for p in module.parameters() if p.grad is not None]
+        found.append([logits.detach(), *gradients])
+    close(*found)
+    assert len(found[0]) > 10
+
+
 def test_gae_weighted_loss_and_its_gradient(graph):
     z = torch.randn(24, 3, dtype=torch.float64, requires_grad=True)
     twin = z.detach().clone().requires_grad_()

@@ -54,6 +54,10 @@ class LinkModule(nn.Module, ABC):
     def encode(self, inputs: Any) -> Any:
         """Return the states of all nodes."""
 
+    def encode_ends(self, inputs: Any, pairs: Tensor) -> Any:
+        """Return states that are right at the ends of pairs, and perhaps elsewhere."""
+        return self.encode(inputs)
+
     @abstractmethod
     def decode(self, states: Any, pairs: Tensor) -> Tensor:
         """Return logits ``(K, heads)`` of pairs; the last head is the score."""

@@ -84,16 +84,30 @@ class NeoGNNModule(LinkModule):
 
     def encode(self, inputs: Inputs) -> States:
         """Return states of nodes and their structural weights."""
-        smoothed = inputs.smoothed
+        return self._encode(inputs, None)
+
+    def encode_ends(self, inputs: Inputs, pairs: Tensor) -> States:
+        """Leave states of nodes that are in no pair at 0, if they are most."""
+        nodes = torch.unique(pairs)
+        few = 2 * len(nodes) < inputs.average.shape[0]
+        return self._encode(inputs, nodes if few else None)
+
+    def _encode(self, inputs: Inputs, nodes: Tensor | None) -> States:
+        smoothed, average = inputs.smoothed, inputs.average
         first = self.weights[0]
         if isinstance(smoothed, SparseMatrix):
             states = smoothed.times(first)
         else:
             states = smoothed @ first
         states = states + self.biases[0]
-        for weights, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+        later = list(zip(self.weights[1:], self.biases[1:], strict=True))
+        for i, (weights, bias) in enumerate(later, 1):
             states = functional.dropout(states.relu(), self.dropout, self.training)
-            states = inputs.average.times(states @ weights) + bias
+            if nodes is None or i < len(later):
+                states = average.times(states @ weights) + bias
+            else:
+                own = average.rows(nodes).times(states) @ weights + bias
+                states = torch.zeros_like(states).index_copy(0, nodes, own)
         # Equal values of A + beta A^2 give equal terms: one evaluation per level.
         structure = inputs.histogram.times(self.of_edge(inputs.levels))
         return inputs, states, self.of_node(structure)[:, 0]

@@ -120,10 +120,10 @@ class NetworkTask:
         visible, positives = self.hide(self.positives.batch(epoch, batch))
         with self.clock("negatives"):
             negatives, groups = self._negatives(epoch, batch, len(positives))
+        pairs = torch.from_numpy(np.concatenate([positives, negatives]))
         with self.clock("encode"):
-            states = self.module.encode(visible)
+            states = self.module.encode_ends(visible, pairs)
         with self.clock("decode"):
-            pairs = torch.from_numpy(np.concatenate([positives, negatives]))
             logits = self.module.logits(states, pairs)
             value = self.objective(
                 logits[: len(positives)], logits[len(positives) :], groups
