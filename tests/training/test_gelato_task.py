@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import gelato
 from gelato.errors import InputError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
@@ -19,14 +20,25 @@ from gelato.training.gelato_task import GelatoTask, StepSettings, hide_edges
 from small_graphs import community_graph
 
 
-def make_task(kind, graph, *, eta=0.5, alpha=0.5, beta=0.5, masking=None, **settings):
+def make_task(
+    kind,
+    graph,
+    *,
+    eta=0.5,
+    alpha=0.5,
+    beta=0.5,
+    masking=None,
+    validation=None,
+    **settings,
+):
     enhanced = enhance(graph, eta=eta, alpha=alpha, beta=beta)
     model = PairMLP(
         2 * graph.num_attributes, hidden=8, dropout=0.0, dtype=torch.float64, seed=3
     )
     given = StepSettings(**{"batches": 3, "threads": 1, **settings})
     options = {} if masking is None else {"masking": masking}
-    return kind(graph, enhanced, graph.edges[:3], model, given, **options)
+    held = graph.edges[:3] if validation is None else validation
+    return kind(graph, enhanced, held, model, given, **options)
 
 
 def outside(task, lists):
@@ -216,7 +228,7 @@ def test_scorers_of_other_heuristics_equal_the_scores_of_training(heuristic):
     with torch.no_grad():
         weights = task.enhanced.weights(task.trained()).double()
         z = task.module.mixture(weights.float(), task.structure, pairs).numpy()
-    rows = task.scorer().score_rows(np.arange(graph.num_nodes))
+    rows = task.scorer(task.weights()).score_rows(np.arange(graph.num_nodes))
     scores = rows[pairs[:, 0], pairs[:, 1]]
     if heuristic != "mixture":
         norm = task.module.mixture.norm
@@ -298,3 +310,45 @@ def test_fewer_negatives_than_positives_are_refused():
     graph = Graph.from_indices(n, pairs, attributes=np.eye(n))
     with pytest.raises(InputError, match="pairs that are not edges"):
         Gelato(batches=2, valid=0.2).fit(graph)
+
+
+# ------------------------------------------------------------------ validation loss
+@pytest.mark.parametrize("loss", ["n-pair", "cross-entropy"])
+def test_validation_loss_equals_its_dense_twin(loss):
+    split = split_edges(community_graph())
+    options = {"loss": loss, "validation": split.valid}
+    task = make_task(GelatoTask, split.train_graph, **options)
+    twin = make_task(DenseTask, split.train_graph, **options)
+    told = task.validate()["valid_loss"]
+    with torch.no_grad():
+        nothing = np.empty(0, np.int64)
+        z = twin.standardised_dense(twin.module.eval() and twin.trained(), nothing)
+        pairs = outside(task, task.valid_loss.lists)
+        scores = z[pairs[:, 0], pairs[:, 1]]
+        positive = scores[task.valid_loss.positives]
+        negative = scores[task.valid_loss.negatives]
+        expected = twin.module.loss(positive, negative, task.valid_loss.groups)
+    assert told == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_validation_loss_is_of_unknown_pairs_and_every_epoch_the_same():
+    split = split_edges(community_graph())
+    task = make_task(GelatoTask, split.train_graph, validation=split.valid)
+    pairs = outside(task, task.valid_loss.lists)
+    pairs = np.sort(pairs, axis=1)
+    held = {tuple(pair) for pair in pairs[task.valid_loss.positives].tolist()}
+    others = {tuple(pair) for pair in pairs[task.valid_loss.negatives].tolist()}
+    assert held == {tuple(pair) for pair in split.valid.tolist()}
+    assert others
+    assert not others & held
+    assert not others & {tuple(pair) for pair in split.train.tolist()}
+    assert task.validate() == task.validate()
+
+
+def test_near_training_has_no_validation_loss():
+    graph = gelato.make_graph(400, seed=0, average_degree=4.0, max_degree=20)
+    split = split_edges(graph)
+    options = {"eta": 0.0, "negatives": "near", "validation": split.valid}
+    task = make_task(GelatoTask, split.train_graph, **options)
+    assert "near" in task.notes[0]
+    assert "valid_loss" not in task.validate()

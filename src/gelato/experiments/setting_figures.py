@@ -25,7 +25,7 @@ _METRICS = (("AP", "ap"), ("prec@100%", "prec"))
 def draw_losses(experiment: Experiment, results: Path) -> Figure | None:
     """Draw loss and validation by epoch for each loss and training set.
 
-    One column per row of the experiment, the test AP in its title; the first seed
+    One column per row of the experiment, the test AP in its title; one seed
     is drawn. A column without a recorded run says so.
     """
     found = [row_records(row, results) for row in experiment.rows]
@@ -41,13 +41,19 @@ def draw_losses(experiment: Experiment, results: Path) -> Figure | None:
             for axes in (above, below):
                 _say_missing(axes)
             continue
-        history = records[0]["training"]["history"]
+        history = _fullest(records)["training"]["history"]
         _losses(above, history)
         _validation(below, history)
         below.set_xlabel("epoch")
     panels[0, 0].set_ylabel("loss")
     panels[1, 0].set_ylabel("validation (%)")
     return figure
+
+
+def _fullest(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the first record with a validation loss, else the first of all."""
+    told = (r for r in records if "valid_loss" in r["training"]["history"][-1])
+    return next(told, records[0])
 
 
 def _ap_title(cell: Any) -> str:

@@ -151,7 +151,7 @@ def standardised_scores(
         if sample is not None:
             none = PairLists.empty(n, pairs.structure.column_dtype)
             uniform, _ = list_scores(weights, walk, (sample, none))
-        squares = _estimated_squares(steady, uniform, pairs)
+        squares = estimated_squares(steady, uniform, pairs)
     else:
         raise UsageError(f"sigma is {sigma!r}, expected 'estimate' or 'exact'.")
     scale = (squares / (n * n - 1.0)).rsqrt().to(weights.dtype)
@@ -159,7 +159,7 @@ def standardised_scores(
     return steady[at] * scale, drawn * scale
 
 
-def _estimated_squares(steady: Tensor, uniform: Tensor, pairs: TrainingPairs) -> Tensor:
+def estimated_squares(steady: Tensor, uniform: Tensor, pairs: TrainingPairs) -> Tensor:
     """Sum R^2 exactly over edges and diagonal, by a sample over the negatives."""
     if not len(uniform) and pairs.num_negatives:
         raise UsageError(

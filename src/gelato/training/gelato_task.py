@@ -34,6 +34,7 @@ from gelato.training.near_negatives import (
 from gelato.training.negatives import NegativeSampler, make_sampler
 from gelato.training.step_scores import MixtureScores, StepScores, WalkScores
 from gelato.training.validation import REPORTED, validation_values
+from gelato.training.validation_loss import ValidationLoss
 
 TrainingSet = Literal["unbiased", "biased", "partitioned", "adversarial"]
 
@@ -159,14 +160,17 @@ class EnhancedTask:
         said: Tensor = self.module.pair_model(self.features)
         return said
 
-    def scorer(self) -> RowScorer:
-        """Return what scores pairs with the module as it is (evaluation mode)."""
+    def weights(self) -> Tensor:
+        """Return the enhanced weights with the module as it is (evaluation mode)."""
         self.module.eval()
         with torch.no_grad():
-            weights = self.enhanced.weights(self.trained()).double().numpy()
+            return self.enhanced.weights(self.trained())
+
+    def scorer(self, weights: Tensor) -> RowScorer:
+        """Return what scores pairs under given enhanced weights."""
         return enhanced_scorer(
             self.enhanced,
-            weights,
+            weights.double().numpy(),
             heuristic=self.settings.heuristic,
             t=self.settings.t,
             self_loops=self.settings.self_loops,
@@ -175,13 +179,18 @@ class EnhancedTask:
 
     def validate(self) -> dict[str, float]:
         """Rank the validation edges among all pairs that are not training edges."""
+        weights = self.weights()
         counts = rank_counts(
-            self.scorer(),
+            self.scorer(weights),
             self.validation,
             self.candidates,
             threads=self.settings.threads,
         )
-        return validation_values(counts, self.metrics)
+        return validation_values(counts, self.metrics) | self.told(weights)
+
+    def told(self, weights: Tensor) -> dict[str, float]:
+        """Return what a validation tells besides; nothing here."""
+        return {}
 
 
 class GelatoTask(EnhancedTask):
@@ -206,6 +215,24 @@ class GelatoTask(EnhancedTask):
         self.notes: tuple[str, ...] = ()
         self.sampler = self._sampler(graph.edges)
         self.scores = self._scores()
+        self.valid_loss: ValidationLoss | None = None
+        # Walks from all nodes for the loss alone are too dear where near ones suffice.
+        if isinstance(self.scores, WalkScores) and not isinstance(
+            self.sampler, NearNegatives
+        ):
+            self.valid_loss = ValidationLoss(
+                self.pairs,
+                validation,
+                t=settings.t,
+                seed=settings.seed,
+                threads=settings.threads,
+            )
+
+    def told(self, weights: Tensor) -> dict[str, float]:
+        """Return the loss of the validation edges, where it is affordable."""
+        if self.valid_loss is None:
+            return {}
+        return {"valid_loss": self.valid_loss.value(self.module.loss, weights)}
 
     def loss(self, epoch: int, batch: int) -> Tensor:
         """Return the loss of one step."""
