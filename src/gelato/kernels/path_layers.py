@@ -69,6 +69,34 @@ def _moments(before):
 
 
 @numba.njit(cache=True, nogil=True)
+def _gather_part(states, rows, messages, degree, entry, first, count, inputs):
+    """Write the inputs of rows of one class, whose neighbours begin at ``entry``."""
+    indices, source = rows[0], rows[3]
+    relation, query = messages
+    width = states.shape[1]
+    nothing = np.zeros(width, states.dtype)
+    sums, squares = np.empty(width), np.empty(width)
+    for i in range(count):
+        boundary = query if source[first + i] else nothing
+        start = entry + i * degree
+        out = inputs[i]
+        _gathered(
+            states, indices, start, degree, relation, boundary, sums, squares, out
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def _finish(mixed, bias, gain, shift, own, out):
+    """Normalise and rectify a row, and add the node's own state."""
+    for k in range(mixed.shape[0]):
+        mixed[k] += bias[k]
+    mean, inverse = _moments(mixed)
+    for k in range(mixed.shape[0]):
+        value = (mixed[k] - mean) * inverse * gain[k] + shift[k]
+        out[k] = max(value, 0.0) + own[k]
+
+
+@numba.njit(cache=True, nogil=True)
 def layer_forward(states, rows, degrees, weights, out, before):
     """Write the next states of all rows to their places in ``out``.
 
@@ -90,42 +118,23 @@ def layer_forward(states, rows, degrees, weights, out, before):
     before : (R, w)
         Rows before normalisation, for :func:`layer_backward`; not written if empty.
     """
-    indices, class_start, place, source = rows
-    relation, query, tiles, bias, gain, shift = weights
+    class_start, place = rows[1], rows[2]
+    tiles, bias, gain, shift = weights[2:]
     width = states.shape[1]
     inputs = np.empty((_PART, (STATISTICS + 1) * width), states.dtype)
     mixed = np.empty((_PART, width), states.dtype)
-    sums, squares = np.empty(width), np.empty(width)
-    nothing = np.zeros(width, states.dtype)
     entry = 0
     for c in range(degrees.shape[0]):
-        degree = degrees[c]
         for first in range(class_start[c], class_start[c + 1], _PART):
             count = min(_PART, class_start[c + 1] - first)
-            for i in range(count):
-                boundary = query if source[first + i] else nothing
-                _gathered(
-                    states,
-                    indices,
-                    entry,
-                    degree,
-                    relation,
-                    boundary,
-                    sums,
-                    squares,
-                    inputs[i],
-                )
-                entry += degree
+            _gather_part(
+                states, rows, weights[:2], degrees[c], entry, first, count, inputs
+            )
+            entry += count * degrees[c]
             rows_times(inputs, tiles[c], mixed, 0, count)
             for i in range(count):
-                for k in range(width):
-                    mixed[i, k] += bias[k]
-                mean, inverse = _moments(mixed[i])
-                goal = place[first + i]
-                for k in range(width):
-                    value = (mixed[i, k] - mean) * inverse
-                    value = value * gain[k] + shift[k]
-                    out[goal, k] = max(value, 0.0) + inputs[i, STATISTICS * width + k]
+                own = inputs[i, STATISTICS * width :]
+                _finish(mixed[i], bias, gain, shift, own, out[place[first + i]])
                 if before.shape[0]:
                     before[first + i] = mixed[i]
 
@@ -223,100 +232,81 @@ def layer_backward(
         Where the gradients of ``relation``, ``query``, ``gathered`` (3, 4w, w),
         ``own`` (w, w), ``bias``, ``gain`` and ``shift`` are added.
     """
-    indices, class_start, place, source = rows
-    relation, query, _, _, gain, shift, back_tiles = weights
-    by_relation, by_query, by_gathered, by_own, by_bias, by_gain, by_shift = sums
+    class_start, place = rows[1], rows[2]
+    gain, shift, back_tiles = weights[4:]
+    by_gathered, by_own, by_bias, by_gain, by_shift = sums[2:]
     width = states.shape[1]
     wide = (STATISTICS + 1) * width
     inputs = np.zeros((_PART + 1, wide), states.dtype)
     packed = np.zeros((_PART, COLUMNS), states.dtype)
     by_inputs = np.empty((_PART, wide), states.dtype)
     by_mixed = np.empty((_PART, width), states.dtype)
-    tiles = np.empty(inner_tiles(width), states.dtype)
-    totals, squares = np.empty(width), np.empty(width)
-    parts = np.empty((4, width), states.dtype)
-    nothing = np.zeros(width, states.dtype)
+    tiles = np.empty(_inner_tiles(width), states.dtype)
+    norm, by_norm = (gain, shift), (by_gain, by_shift, by_bias)
     entry = 0
     for c in range(degrees.shape[0]):
-        degree = degrees[c]
         if class_start[c] == class_start[c + 1]:
             continue
         tiles[:] = 0
         for first in range(class_start[c], class_start[c + 1], _PART):
             count = min(_PART, class_start[c + 1] - first)
+            here = (degrees[c], entry, first, count)
+            _gather_part(states, rows, weights[:2], *here, inputs)
             for i in range(count):
-                boundary = query if source[first + i] else nothing
-                at = entry + i * degree
-                _gathered(
-                    states,
-                    indices,
-                    at,
-                    degree,
-                    relation,
-                    boundary,
-                    totals,
-                    squares,
-                    inputs[i],
-                )
-                _through_norm(
-                    by_out[place[first + i]],
-                    before[first + i],
-                    gain,
-                    shift,
-                    by_gain,
-                    by_shift,
-                    by_bias,
-                    by_mixed[i],
-                )
+                row, out = by_out[place[first + i]], by_mixed[i]
+                _through_norm(row, before[first + i], *norm, *by_norm, out)
             add_small_product(inputs, by_mixed, packed, tiles, count)
             rows_times(by_mixed, back_tiles[c], by_inputs, 0, count)
-            for i in range(count):
-                is_source = source[first + i]
-                boundary = query if is_source else nothing
-                at = entry + i * degree
-                _through_statistics(inputs[i], by_inputs[i], degree, boundary, parts)
-                if is_source:
-                    _to_query(
-                        states,
-                        indices,
-                        at,
-                        degree,
-                        relation,
-                        query,
-                        inputs[i],
-                        parts,
-                        by_query,
-                    )
-                high = inputs[i, width : 2 * width]
-                low = inputs[i, 2 * width : 3 * width]
-                for lane in range(0, width, LANES):
-                    scatter(
-                        states,
-                        by_states,
-                        indices,
-                        at,
-                        degree,
-                        relation,
-                        lane,
-                        parts[0],
-                        parts[1],
-                        high,
-                        parts[2],
-                        low,
-                        parts[3],
-                        by_relation,
-                    )
-                own, goal = indices[at], place[first + i]
-                for k in range(width):
-                    by_states[own, k] += (
-                        by_out[goal, k] + by_inputs[i, STATISTICS * width + k]
-                    )
-            entry += count * degree
+            gradients = (by_inputs, by_out, by_states)
+            _scatter_part(states, rows, weights[:2], here, inputs, gradients, sums[:2])
+            entry += count * degrees[c]
         _fold(tiles, scales[c], by_gathered, by_own)
 
 
 @numba.njit(cache=True, nogil=True)
-def inner_tiles(width):
+def _scatter_part(states, rows, messages, here, inputs, gradients, sums):
+    """Add the gradients of rows' inputs to those of the states they are made of."""
+    indices, place, source = rows[0], rows[2], rows[3]
+    relation, query = messages
+    degree, entry, first, count = here
+    by_inputs, by_out, by_states = gradients
+    by_relation, by_query = sums
+    width = states.shape[1]
+    parts = np.empty((4, width), states.dtype)
+    nothing = np.zeros(width, states.dtype)
+    for i in range(count):
+        row, start = inputs[i], entry + i * degree
+        boundary = query if source[first + i] else nothing
+        _through_statistics(row, by_inputs[i], degree, boundary, parts)
+        known = (states, indices, start, degree, relation)
+        if source[first + i]:
+            _to_query(*known, query, row, parts, by_query)
+        high, low = row[width : 2 * width], row[2 * width : 3 * width]
+        for lane in range(0, width, LANES):
+            scatter(
+                states,
+                by_states,
+                indices,
+                start,
+                degree,
+                relation,
+                lane,
+                parts[0],
+                parts[1],
+                high,
+                parts[2],
+                low,
+                parts[3],
+                by_relation,
+            )
+        own, goal = indices[start], place[first + i]
+        for k in range(width):
+            back = by_inputs[i, STATISTICS * width + k]
+            by_states[own, k] += by_out[goal, k] + back
+
+
+@numba.njit(cache=True, nogil=True)
+def _inner_tiles(width):
     """Return the shape of the sums of a class's weights' gradient."""
     wide = (STATISTICS + 1) * width
     return -(-width // COLUMNS), -(-wide // ROWS) * ROWS, COLUMNS

@@ -91,7 +91,7 @@ class _Writer:
         return list(following)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def gather(
     typing_context: Any,
     states: Any,
@@ -146,7 +146,7 @@ def gather(
     return signature, emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def scatter(
     typing_context: Any,
     states: Any,

@@ -210,7 +210,8 @@ class _Pairs:
         """Return a group's gradients of weights and of the backgrounds."""
         first = group * GROUP_PAIRS
         part = gradient[first : first + len(self.groups[group])]
-        run, targets = self.kept.pop(group, None) or self._run(group)
+        kept = self.kept.pop(group) if group in self.kept else self._run(group)
+        run, targets = kept
         by_last = np.zeros_like(run.tables[-1])
         np.add.at(by_last, targets, part.reshape(len(targets), -1))
         sums = self.propagation.weights.zeros()

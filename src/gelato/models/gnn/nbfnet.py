@@ -71,7 +71,7 @@ class NBFNetModule(LinkModule):
     def scorer(self, states: PathGraph) -> PathScorer:
         """Return what scores pairs by one propagation per node."""
         w = len(self.query)
-        inner, by_query = self.first.weight.split(w, dim=1)
+        inner, by_query = self.first.weight[:, :w], self.first.weight[:, w:]
         shift = by_query @ self.query + self.first.bias
         return PathScorer(
             states,
