@@ -30,6 +30,8 @@ _SHORT: dict[str, dict[str, Any]] = {
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
     "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, "steps": 2},
     "seal": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2},
+    "walkpool": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2, "units": 16}
+    | {"pretraining": 1, "dimensions": 8},
 }
 
 

@@ -162,6 +162,13 @@ _REGISTRY: dict[str, Entry] = {
             "SEAL",
             "graph classifier on the labelled subgraph of each pair",
         ),
+        _builtin(
+            "walkpool",
+            "gnn",
+            "gnn.walkpool",
+            "WalkPool",
+            "learned walks on the subgraph of each pair, with and without its edge",
+        ),
     )
 }
 

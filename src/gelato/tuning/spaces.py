@@ -179,6 +179,12 @@ SPACES: dict[str, Space] = {
         "features": Dimension(("none", "attributes")),
         "hidden": Dimension((32, 64, 256), searches=("line", "free")),
     },
+    "walkpool": {
+        "lr": Dimension((0.00005, 0.0005, 0.005), 2e-5, 2e-2, log=True),
+        "hops": Dimension((2, 1)),
+        "dropout": _DROPOUT,
+        "hidden": Dimension((32, 16, 64), searches=("line", "free")),
+    },
 }
 # For models that are not in the table.
 _COMMON: Space = {

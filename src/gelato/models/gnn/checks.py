@@ -28,6 +28,8 @@ _WHOLE = {
     "hops": 1,
     "max_nodes": 2,
     "steps": 1,
+    "pretraining": 1,
+    "units": 1,
     "epochs": 1,
     "batches": 1,
     "validate_every": 1,

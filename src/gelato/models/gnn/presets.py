@@ -49,6 +49,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "citeseer": {"hops": 3, "hidden": 256},
         "pubmed": {"hops": 3, "features": "attributes"},
     },
+    "walkpool": {},
 }
 _DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 

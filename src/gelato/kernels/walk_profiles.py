@@ -1,0 +1,308 @@
+"""WalkPool's profiles of pairs: learned walks with and without the pair's own edge.
+
+A walk of several steps is followed on one subgraph at a time. Its matrix R (rows are
+targets and sum to 1; the transpose of the paper's P) has few entries per row, so that
+R^2, R^3 and R^4 are three products of sparse rows with dense ones. All that is asked of
+R^5 .. R^8 are traces and four entries, which are sums over products of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from gelato.kernels.matrix_tiles import rows_times
+from gelato.kernels.subgraphs import PUT_IN, forget, gather, induce
+
+HEADS, POWERS = 2, 7
+"""Attention heads, and lengths of walks: 2 to 8 steps."""
+PER_HEAD = 5 * POWERS + 1
+"""Numbers per head: returns and crossings with and without the pair's own edge, what
+the edge adds to all returns, each by length; and the pair's own attention."""
+SLOPE = 0.2
+"""Of the leaky activation."""
+# Pairs whose classifier runs at once: a multiple of a tile's rows.
+_GROUP = 48
+_FAST = {"reassoc", "contract"}  # sums by vectors, always in the same order
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+def _dot(a: Any, b: Any) -> Any:
+    total = np.float32(0.0)
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+def _dot_turned(a: Any, b: Any) -> Any:
+    """Return the trace of ``a @ b``."""
+    total = np.float32(0.0)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[i, j] * b[j, i]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
+    """Write ``R @ right``."""
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[i, k] = np.float32(0.0)
+        for slot in range(rows[i], rows[i + 1]):
+            value, source = values[slot], columns[slot]
+            for k in range(out.shape[1]):
+                out[i, k] += value * right[source, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
+    """Write ``R @ R``."""
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[i, k] = np.float32(0.0)
+        for slot in range(rows[i], rows[i + 1]):
+            j = columns[slot]
+            for other in range(rows[j], rows[j + 1]):
+                out[i, columns[other]] += values[slot] * values[other]
+
+
+@numba.njit(cache=True, nogil=True)
+def _corner(a: Any, b: Any, ends: Any) -> Any:
+    """Return returns and crossings of ``a @ b``: sums of its entries at both ends."""
+    count = a.shape[0]
+    back = across = np.float32(0.0)
+    for y in range(2):
+        for k in range(count):
+            ends[k] = b[k, y]
+        back += _dot(a[y], ends[:count])
+        across += _dot(a[1 - y], ends[:count])
+    return back, across
+
+
+@numba.njit(cache=True, nogil=True)
+def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
+    """Write returns, crossings and traces of R^2 .. R^8, ``(3, POWERS)``.
+
+    Parameters
+    ----------
+    rows, columns, values
+        CSR of R, the ends of the pair at 0 and 1.
+    flat : (4, any) float32
+        Room for four matrices of the size of R.
+    out : (3, POWERS) float32
+        By length of the walk.
+    """
+    count = rows.size - 1
+    size = count * count
+    one = flat[0, :size].reshape(count, count)
+    two = flat[1, :size].reshape(count, count)
+    three = flat[2, :size].reshape(count, count)
+    four = flat[3, :size].reshape(count, count)
+    one[:] = 0
+    for i in range(count):
+        for slot in range(rows[i], rows[i + 1]):
+            one[i, columns[slot]] = values[slot]
+    _square(rows, columns, values, two)
+    _step(rows, columns, values, two, three)
+    _step(rows, columns, values, three, four)
+    ends = np.empty(count, np.float32)
+    for place, power in enumerate((two, three, four)):
+        out[0, place] = power[0, 0] + power[1, 1]
+        out[1, place] = power[0, 1] + power[1, 0]
+        total = np.float32(0.0)
+        for i in range(count):
+            total += power[i, i]
+        out[2, place] = total
+    halves = ((one, four), (three, three), (three, four), (four, four))
+    for place in range(4):
+        a, b = halves[place]
+        back, across = _corner(a, b, ends)
+        out[0, 3 + place], out[1, 3 + place] = back, across
+        out[2, 3 + place] = _dot_turned(a, b)
+
+
+@numba.njit(cache=True, nogil=True)
+def _average(count: int, rows: Any, columns: Any, scale: Any, y: Any, out: Any) -> None:
+    """Write averages over neighbours and the node itself."""
+    for i in range(count):
+        for k in range(y.shape[1]):
+            out[i, k] = scale[i] * y[i, k]
+        for slot in range(rows[i], rows[i + 1]):
+            j = columns[slot]
+            for k in range(y.shape[1]):
+                out[i, k] += scale[j] * y[j, k]
+        for k in range(y.shape[1]):
+            out[i, k] *= scale[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def _convolve(
+    count: int, nodes: Any, rows: Any, columns: Any, net: Any, work: Any
+) -> None:
+    """Fill the outputs of both graph convolutions."""
+    first, _, _, second, biases = net[:5]
+    y, one, two, scale = work[:4]
+    for i in range(count):
+        scale[i] = np.float32(1.0) / np.sqrt(np.float32(rows[i + 1] - rows[i] + 1))
+        for k in range(y.shape[1]):
+            y[i, k] = first[nodes[i], k]
+    _average(count, rows, columns, scale, y, one)
+    for i in range(count):
+        for k in range(y.shape[1]):
+            one[i, k] += biases[0, k]
+            two[i, k] = max(one[i, k], np.float32(0.0))
+    rows_times(two, second, y, 0, count)
+    _average(count, rows, columns, scale, y, two)
+    for i in range(count):
+        for k in range(y.shape[1]):
+            two[i, k] += biases[1, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _attend(count: int, nodes: Any, side: int, net: Any, work: Any) -> None:
+    """Fill queries (side 0) or keys (side 1) of the nodes."""
+    of_nodes, inner, outer, biases = net[1:3][side], net[5], net[6], net[7]
+    y, one, two, _, part, sides = work
+    rows_times(one, inner[side, 0], y, 0, count)
+    rows_times(two, inner[side, 1], part, 0, count)
+    for i in range(count):
+        for k in range(y.shape[1]):
+            value = y[i, k] + part[i, k] + of_nodes[nodes[i], k]
+            leaky = np.float32(SLOPE) * value
+            y[i, k] = value if value > np.float32(0.0) else leaky
+    rows_times(y, outer[side], sides[side], 0, count)
+    for i in range(count):
+        for k in range(sides.shape[2]):
+            sides[side, i, k] += biases[side, k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _normalise(count: int, rows: Any, scores: Any, joined: bool, values: Any) -> None:
+    """Write the softmax of every row; without the pair's own edge if not ``joined``."""
+    for i in range(count):
+        first = rows[i] + (1 if i < 2 and not joined else 0)
+        if first > rows[i]:
+            values[rows[i]] = np.float32(0.0)
+        top = -np.inf
+        for slot in range(first, rows[i + 1]):
+            top = max(top, scores[slot])
+        total = 0.0
+        for slot in range(first, rows[i + 1]):
+            total += np.exp(scores[slot] - top)
+        for slot in range(first, rows[i + 1]):
+            values[slot] = np.float32(np.exp(scores[slot] - top) / total)
+
+
+@numba.njit(cache=True, nogil=True)
+def _profile(
+    count: int, rows: Any, columns: Any, sides: Any, flat: Any, out: Any
+) -> None:
+    """Write the profile of a pair, given queries and keys of its nodes."""
+    width = sides.shape[2] // HEADS
+    scores = np.empty(rows[count], np.float64)
+    values = np.empty(rows[count], np.float32)
+    found = np.empty((2, 3, POWERS), np.float32)
+    for head in range(HEADS):
+        own = slice(head * width, (head + 1) * width)
+        for j in range(count):
+            for slot in range(rows[j], rows[j + 1]):
+                product = _dot(sides[0, columns[slot], own], sides[1, j, own])
+                scores[slot] = product / np.sqrt(width)
+        for graph in range(2):
+            _normalise(count, rows, scores, graph == 0, values)
+            follow(rows[: count + 1], columns, values, flat, found[graph])
+        base = head * PER_HEAD
+        for power in range(POWERS):
+            for graph in range(2):
+                out[base + graph * POWERS + power] = found[graph, 0, power]
+                out[base + (2 + graph) * POWERS + power] = found[graph, 1, power]
+            out[base + 4 * POWERS + power] = found[0, 2, power] - found[1, 2, power]
+        # The pair's own edge is the first entry of both ends' rows.
+        out[base + 5 * POWERS] = np.float32(
+            1.0 / (1.0 + np.exp(-scores[rows[0]]))
+            + 1.0 / (1.0 + np.exp(-scores[rows[1]]))
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def _classify(count: int, profiles: Any, layers: Any, room: Any, out: Any) -> None:
+    """Write the logits of profiles by linear layers with ReLUs in between."""
+    left = profiles
+    for layer in range(len(layers)):
+        tiles, bias = layers[layer]
+        size = _GROUP * bias.size
+        right = room[layer % 2, :size].reshape(_GROUP, bias.size)
+        rows_times(left, tiles, right, 0, count)
+        final = layer == len(layers) - 1
+        for p in range(count):
+            for k in range(bias.size):
+                value = right[p, k] + bias[k]
+                right[p, k] = value if final else max(value, np.float32(0.0))
+        left = right
+    for p in range(count):
+        out[p] = left[p, 0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _make_work(most: int, net: Any) -> Any:
+    width = net[0].shape[1]
+    return (
+        np.empty((most, width), np.float32),
+        np.empty((most, width), np.float32),
+        np.empty((most, width), np.float32),
+        np.empty(most, np.float32),
+        np.empty((most, width), np.float32),
+        np.empty((2, most, net[7].shape[1]), np.float32),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def score_pairs(
+    pairs: Any, graph: Any, cut: Any, net: Any, layers: Any, out: Any
+) -> None:
+    """Write the logits of pairs.
+
+    Parameters
+    ----------
+    pairs : (p, 2) int64
+        Two different nodes each.
+    graph : (indptr, indices)
+        CSR of the edges, int64 and int32.
+    cut : (hops, limit, most)
+        How subgraphs are cut out, and a bound on their nodes.
+    net : tuple
+        Rows of all nodes for the first convolution, for queries and for keys; tiles of
+        the second convolution; biases of both; tiles of queries' and keys' inner layer
+        by convolution, and of their outer layer; biases of the latter.
+    layers : tuple of (tiles, bias)
+        Of the classifier.
+    out : (p,) float64
+        Logits.
+    """
+    hops, limit, most = cut
+    n = graph[0].size - 1
+    place, nodes = np.zeros(n, np.int32), np.empty(n, np.int32)
+    rows, columns = np.empty(most + 1, np.int64), np.empty(1, np.int32)
+    work = _make_work(most, net)
+    flat = np.empty((4, most * most), np.float32)
+    widest = 1
+    for layer in range(len(layers)):
+        widest = max(widest, layers[layer][1].size)
+    room = np.empty((2, _GROUP * widest), np.float32)
+    profiles = np.empty((_GROUP, HEADS * PER_HEAD), np.float32)
+    for p in range(pairs.shape[0]):
+        nodes[0], nodes[1] = pairs[p]
+        count = gather(2, graph, hops, limit, place, nodes)
+        columns = induce(count, graph, place, nodes, PUT_IN, rows, columns)
+        forget(count, place, nodes)
+        _convolve(count, nodes, rows, columns, net, work)
+        for side in range(2):
+            _attend(count, nodes, side, net, work)
+        slot = p % _GROUP
+        _profile(count, rows, columns, work[5], flat, profiles[slot])
+        if slot == _GROUP - 1 or p == pairs.shape[0] - 1:
+            _classify(slot + 1, profiles, layers, room, out[p - slot : p + 1])
