@@ -24,6 +24,7 @@ QUICK = {
     "gae": {"epochs": 2},
     "hgcn": {"epochs": 2},
     "lgcn": {"epochs": 2},
+    "tlc-gnn": {"epochs": 2},
     "bscnets": {"epochs": 2},
     "neo-gnn": {"epochs": 2, "hidden": 8},
     "seal": {"epochs": 2, "hidden": 8},

@@ -22,11 +22,12 @@ from gelato.models.gnn.task import SAMPLED, NetworkTask, clipped
 from gelato.splits import split_edges
 from small_graphs import community_graph
 
-NAMES = ["gae", "hgcn", "lgcn", "bscnets", "neo-gnn"]
+NAMES = ["gae", "hgcn", "lgcn", "tlc-gnn", "bscnets", "neo-gnn"]
 QUICK = {
     "gae": {"hidden": 8, "negatives": "redrawn"},
     "hgcn": {"dimensions": 8, "dropout": 0.0},
     "lgcn": {"dimensions": 8, "dropout": 0.0},
+    "tlc-gnn": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "bscnets": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "neo-gnn": {"hidden": 16},
 }
