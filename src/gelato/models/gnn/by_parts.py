@@ -65,7 +65,8 @@ class PartFolder:
         if not path.exists():
             return 0
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            content = io.BytesIO(path.read_bytes())
+            with np.load(content, allow_pickle=False) as stored:
                 same = str(stored["identity"]) == self.identity
                 values, done = stored["values"], int(stored["done"])
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
