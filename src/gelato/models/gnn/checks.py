@@ -48,7 +48,6 @@ _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "curvature": (lambda x: x > 0, "above 0"),
 }
 _CHOICES = {
-    "features": FEATURES,
     "training": ("biased", "unbiased"),
     "loss": ("cross-entropy", "n-pair"),
     "negatives": ("weighted", "redrawn", "fixed"),
