@@ -9,18 +9,21 @@ from hypothesis import strategies as st
 
 import oracles
 from gelato import heuristics
+from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.ranking import (
     all_pairs,
     best_candidates,
     best_per_node,
     between,
+    candidates,
     listed,
     metrics,
     rank_counts,
     within_hops,
 )
 from gelato.ranking.counts import counts_of_scores
+from small_graphs import community_graph
 from strategies import graphs, split_pairs
 
 
@@ -133,6 +136,17 @@ def test_best_per_node_agrees_with_sorting(situation, k):
                 own = [pair for pair in both if pair[0] == node]
                 expected = oracles.best_of(scores, own, k)
                 assert [tuple(pair) for pair in best.pairs.tolist()] == expected
+
+
+def test_pairs_within_hops_do_not_depend_on_the_blocks(monkeypatch):
+    graph = community_graph()
+    whole = within_hops(graph, 3, graph.edges).pairs
+    monkeypatch.setattr(candidates, "_MOST_REACHED", 10)
+    assert len(list(candidates._reach_blocks(graph.adjacency.astype(float), 3))) > 5
+    assert np.array_equal(within_hops(graph, 3, graph.edges).pairs, whole)
+    monkeypatch.setattr(candidates, "_MOST_LISTED", len(whole) // 2)
+    with pytest.raises(UsageError, match="within 3 hops"):
+        within_hops(graph, 3, graph.edges)
 
 
 @given(graph=graphs(min_nodes=6, directed=False), hops=st.integers(2, 4))

@@ -6,6 +6,7 @@ listed) or an explicit list of pairs. Evaluation and prediction share them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,9 @@ from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray, canonical_pairs, find_pairs, pair_keys
 
 BoolArray = npt.NDArray[np.bool_]
+
+_MOST_LISTED = 2**27  # pairs of 16 bytes
+_MOST_REACHED = 2e7  # entries of a block, reached nodes of all its rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +172,8 @@ def between(graph: Graph, left: Any, right: Any, known: IntArray) -> AllPairs:
 def within_hops(graph: Graph, hops: int, known: IntArray) -> ListedPairs:
     """Return the unknown pairs at distance at most ``hops`` in a graph.
 
-    Memory follows the number of such pairs, which is listed.
+    They are listed, block by block of rows; a list of more than 2 GiB is refused as
+    soon as it is known to be one.
     """
     if hops < 2:
         raise UsageError(
@@ -176,14 +181,48 @@ def within_hops(graph: Graph, hops: int, known: IntArray) -> ListedPairs:
             hint="Use 2 hops or more.",
         )
     pattern = sp.csr_array(graph.adjacency.astype(bool).astype(np.float32))
-    reached = pattern
+    found, count = [], 0
+    for first, last in _reach_blocks(pattern, hops):
+        pairs = _reached(pattern, first, last, hops, directed=graph.directed)
+        found.append(pairs)
+        count += len(pairs)
+        if count > _MOST_LISTED:
+            raise UsageError(
+                f"More than {_MOST_LISTED:,} pairs are within {hops} hops, which is "
+                "more than 2 GiB to list.",
+                hint="Use fewer hops, or rank all pairs, which needs no list.",
+            )
+    every = np.concatenate(found) if found else np.empty((0, 2), np.int64)
+    return listed(graph, every, known)
+
+
+def _reach_blocks(pattern: sp.csr_array, hops: int) -> Iterator[tuple[int, int]]:
+    """Yield spans of rows whose nodes within some hops fit into memory."""
+    n = pattern.shape[0]
+    bound = np.ones(n)
+    for _ in range(hops):
+        bound = np.minimum(n, bound + pattern @ bound)
+    first = 0
+    ends = np.cumsum(bound)
+    while first < n:
+        room = _MOST_REACHED + (ends[first - 1] if first else 0.0)
+        last = max(first + 1, int(np.searchsorted(ends, room, side="right")))
+        yield first, last
+        first = last
+
+
+def _reached(
+    pattern: sp.csr_array, first: int, last: int, hops: int, *, directed: bool
+) -> IntArray:
+    """Return the pairs of a span of rows, each undirected one once."""
+    reached = pattern[first:last]
     for _ in range(hops - 1):
-        reached = reached + reached @ pattern
+        reached = sp.csr_array(reached + reached @ pattern)
         reached.data[:] = 1.0
-    found = sp.coo_array(reached)
-    pairs = np.stack([found.coords[0], found.coords[1]], axis=1).astype(np.int64)
-    wanted = pairs[:, 0] != pairs[:, 1] if graph.directed else pairs[:, 0] < pairs[:, 1]
-    return listed(graph, pairs[wanted], known)
+    u, v = sp.coo_array(reached).coords
+    u = u.astype(np.int64) + first
+    wanted = u != v if directed else u < v
+    return np.stack([u[wanted], v[wanted].astype(np.int64)], axis=1)
 
 
 def listed(graph: Graph, pairs: IntArray, known: IntArray | None = None) -> ListedPairs:
