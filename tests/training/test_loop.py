@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,9 @@ from torch import nn
 from gelato.errors import GelatoError, OutputError, StoredFileError, UsageError
 from gelato.models.gelato import Gelato
 from gelato.splits import split_edges
+from gelato.training import loop
 from gelato.training.budget import TimeLimit
+from gelato.training.checkpoints import Snapshot, load_checkpoint
 from gelato.training.clock import Clock
 from gelato.training.loop import CHECKPOINT, StopTraining, TrainSettings, train
 from small_graphs import community_graph
@@ -139,6 +143,23 @@ def test_steps_without_a_finite_gradient_are_skipped_counted_and_reported(caplog
         assert torch.isfinite(value).all()  # running statistics too
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[], [1.0], [3e38, 3e38], [1.0, math.nan], [math.inf, -math.inf], [math.inf]],
+)
+def test_finite_entries_even_if_their_sum_overflows(values):
+    tensor = torch.tensor(values)
+    assert loop.all_finite(tensor) == bool(torch.isfinite(tensor).all())
+
+
+def test_the_optimiser_of_large_modules_takes_the_same_steps(monkeypatch):
+    small = train(Toy(), settings(weight_decay=0.1))
+    monkeypatch.setattr(loop, "_LARGE", 0)
+    large = train(Toy(), settings(weight_decay=0.1))
+    losses = [[entry["loss"] for entry in run.history] for run in (small, large)]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
 class TestCheckpoints:
     def straight(self, epochs=5):
         task = Toy()
@@ -192,6 +213,39 @@ class TestCheckpoints:
         resumed, result = self.resume(tmp_path)
         assert states_equal(task.module.state_dict(), resumed.module.state_dict())
         assert plain(result.history) == plain(expected.history)
+
+    def test_interruptions_between_copies(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(loop, "_COPY_SECONDS", 1e9)  # the first epoch only
+
+        def stop(epoch, batch=None):
+            if (epoch, batch) == (3, 1):
+                raise KeyboardInterrupt
+
+        for where, name, kept in (("on_step", "step", 1), ("on_epoch", "epoch", 3)):
+            folder = tmp_path / name
+            folder.mkdir()
+            if where == "on_epoch":
+                self.stop_after(3, folder)
+            else:
+                with pytest.raises(KeyboardInterrupt):
+                    train(Toy(), settings(epochs=5), folder=folder, on_step=stop)
+            module = Toy().module
+            state = load_checkpoint(
+                folder / CHECKPOINT, module, torch.optim.Adam(module.parameters()),
+                {"lr": 0.01},
+            )  # fmt: skip
+            assert state.epoch == kept
+
+    def test_slow_writing_is_done_less_often(self, monkeypatch, tmp_path):
+        written = []
+
+        def slowly(snapshot, path):
+            written.append(snapshot.header["epoch"])
+            time.sleep(0.01)
+
+        monkeypatch.setattr(Snapshot, "write", slowly)
+        train(Toy(), settings(epochs=6, checkpoint_seconds=1e-9), folder=tmp_path)
+        assert written == [1, 6]
 
     def test_a_finished_training_resumes_to_its_result(self, tmp_path):
         _, first = self.resume(tmp_path)

@@ -25,6 +25,9 @@ from gelato.training.clock import Clock
 logger = logging.getLogger(__name__)
 
 CHECKPOINT = "checkpoint.safetensors"
+_LARGE = 1_000_000  # parameters
+_COPY_SECONDS = 2.0  # between copies of a training's state
+_WRITING_SHARE = 20  # writing takes at most this part of the time
 
 
 class StopTraining(Exception):  # noqa: N818 - a signal, as StopIteration is
@@ -85,7 +88,8 @@ class TrainSettings:
     seed : int
         Seeds torch's generator for each epoch, for modules that draw from it.
     checkpoint_seconds : float
-        Least time between two checkpoints.
+        Least time between two checkpoints, longer where writing them takes long;
+        0 for one after every epoch.
     """
 
     epochs: int = 100
@@ -172,9 +176,7 @@ def train(
             f"There is no validation value called {settings.metric!r}.",
             hint=f"Choose one of: {', '.join(task.metrics)}.",
         )
-    optimiser = optim.Adam(
-        task.module.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
-    )
+    optimiser = _adam(task.module, settings)
     state = Progress()
     store = _Store(folder, identity or {}, settings.checkpoint_seconds)
     if resume and store.path is not None and store.path.exists():
@@ -183,6 +185,7 @@ def train(
     try:
         with torch.random.fork_rng(devices=[]):
             while state.epoch < settings.epochs and not _impatient(state, settings):
+                store.leave()
                 entry = _one_epoch(task, optimiser, settings, state, on_step)
                 store.keep(task.module, optimiser, state)
                 if on_epoch is not None:
@@ -204,6 +207,30 @@ def train(
         logger.warning("%d steps were skipped: gradient not finite", state.skipped)
     task.module.load_state_dict(state.best_state)
     return Training(state.history, state.best_epoch, state.best_value, state.skipped)
+
+
+def _adam(module: nn.Module, settings: TrainSettings) -> optim.Adam:
+    """Return the optimiser; large modules get the one that is six times as fast.
+
+    Its last bits differ from those that small modules were trained with before.
+    """
+    size = sum(parameter.numel() for parameter in module.parameters())
+    return optim.Adam(
+        module.parameters(),
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+        fused=size > _LARGE,
+    )
+
+
+def all_finite(values: Tensor) -> bool:
+    """Tell whether no entry is infinite or not a number.
+
+    A sum is one quick pass; only where finite entries overflow it are they asked one
+    by one.
+    """
+    values = values.detach()
+    return bool(values.sum().isfinite()) or bool(values.isfinite().all())
 
 
 def _one_epoch(
@@ -261,8 +288,8 @@ def _step(
     loss = task.loss(epoch, batch)
     with task.clock("backward"):
         loss.backward()  # type: ignore[no-untyped-call]
-    finite = bool(torch.isfinite(loss)) and all(
-        bool(torch.isfinite(parameter.grad).all())
+    finite = all_finite(loss) and all(
+        all_finite(parameter.grad)
         for parameter in task.module.parameters()
         if parameter.grad is not None
     )
@@ -302,7 +329,8 @@ def _impatient(state: Progress, settings: TrainSettings) -> bool:
 class _Store:
     """Writes checkpoints now and then, at the end, and when interrupted.
 
-    The last complete epoch is kept in memory: a broken one must not be written.
+    A broken epoch must not be written, so the last complete one is copied now and
+    then: an interruption within an epoch costs a few seconds of training at most.
     """
 
     def __init__(
@@ -310,22 +338,43 @@ class _Store:
     ) -> None:
         self.path = None if folder is None else folder / CHECKPOINT
         self.identity, self.seconds = identity, seconds
-        self.written_at = time.monotonic()
+        self.written_at, self.copied_at = time.monotonic(), -math.inf
         self.snapshot: Snapshot | None = None
+        self.complete: tuple[nn.Module, optim.Optimizer, Progress] | None = None
+
+    def leave(self) -> None:
+        """Take note that a new epoch begins: the training's state is in between."""
+        self.complete = None
 
     def keep(
         self, module: nn.Module, optimiser: optim.Optimizer, state: Progress
     ) -> None:
-        """Take note of a complete epoch, and write it if it is time."""
+        """Take note of a complete epoch; copy it or write it if it is time."""
         if self.path is None:
             return
-        self.snapshot = Snapshot.take(module, optimiser, state, self.identity)
-        if time.monotonic() - self.written_at >= self.seconds:
+        self.complete = (module, optimiser, state)
+        now = time.monotonic()
+        if now - self.written_at >= self.seconds:
             self.write()
+        elif now - self.copied_at >= _COPY_SECONDS:
+            self._copy()
 
     def write(self) -> None:
-        """Write the last complete epoch, unless it is on disk already."""
-        if self.path is None or self.snapshot is None:
+        """Write the last complete epoch that is known, unless it is on disk."""
+        if self.path is None:
             return
+        self._copy()
+        if self.snapshot is None:
+            return
+        began = time.monotonic()
         self.snapshot.write(self.path)
         self.snapshot, self.written_at = None, time.monotonic()
+        if self.seconds > 0:  # large states on a slow disk are written less often
+            took = self.written_at - began
+            self.seconds = max(self.seconds, _WRITING_SHARE * took)
+
+    def _copy(self) -> None:
+        if self.complete is None:
+            return
+        self.snapshot = Snapshot.take(*self.complete, self.identity)
+        self.complete, self.copied_at = None, time.monotonic()
