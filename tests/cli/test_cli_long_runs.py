@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from slow_model import Slow, register
 
 from gelato.cli.long_runs import parse_time
 from gelato.errors import UsageError
 from gelato.models.registry import unregister
+from slow_model import Slow, register
 
 INTERRUPTED = 130
 
@@ -169,7 +169,7 @@ sys.exit(app.run(sys.argv[1:]))
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("estimate", [(), ("--estimate", "0.6")])
 def test_a_killed_command_goes_on_to_the_same_bits(command, tmp_path, estimate):
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     words = [str(word) for word in [*command, *estimate, "--json"]]
 
     def start(*more, strike=""):

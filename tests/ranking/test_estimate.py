@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_scorers import CountingPairs, noisy_scores
 
 import gelato
 import oracles
@@ -16,6 +15,7 @@ from gelato.ranking import all_pairs, between, listed, metrics, within_hops
 from gelato.ranking.counts import candidate_rule, rank_counts
 from gelato.ranking.estimating import estimate_ranking
 from gelato.splits import split_edges
+from slow_scorers import CountingPairs, noisy_scores
 
 
 def make_split(directed=False, n=70, edges=170):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from slow_scorers import CountingPairs, noisy_scores
 
 import gelato
 from gelato.errors import OutputError, StoredFileError
@@ -18,6 +17,7 @@ from gelato.graph import Graph
 from gelato.ranking import journal as journals
 from gelato.ranking import listed, within_hops
 from gelato.splits import split_edges
+from slow_scorers import CountingPairs, noisy_scores
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ gelato.evaluate(scorer, split, resume=sys.argv[1], progress=kill)
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_killed_process_goes_on(split, tmp_path):
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path), here], timeout=120, check=False
     )

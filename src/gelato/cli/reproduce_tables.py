@@ -34,6 +34,7 @@ def show_results(
         screen.show(*([""] if order else []), f"{one.title} ({one.name})", "")
         if one.kind == "runs":
             screen.show(cell_table(part.cells))
+            _show_states(screen, part.cells)
         for table in part.tables:
             _show_table(screen, table)
         files = _show_figures(screen, drawn.get(one.name, {}))
@@ -95,7 +96,8 @@ def cell_table(found: Sequence[Cell]) -> Any:
     """Return ours beside the paper's; what lies outside the tolerance stands out."""
     from rich.text import Text
 
-    from gelato.experiments.document import paper_text, seed_text, spread
+    from gelato.experiments.document import paper_text, seed_text
+    from gelato.experiments.states import number_text
 
     columns = ("method", "dataset", "%", "ours", "paper", "diff.", "verdict")
     table = make_table(*columns, "seeds", text=3)
@@ -110,13 +112,22 @@ def cell_table(found: Sequence[Cell]) -> Any:
             f"{cell.method}, {cell.label}" if cell.label else cell.method,
             cell.dataset,
             {"ap": "AP", "auc": "AUC"}.get(cell.metric, cell.metric),
-            spread(cell.mean, cell.deviation),
+            number_text(cell),
             paper_text(cell),
             difference,
             Text(verdict, style=_STYLES.get(cell.verdict, "")),
             seed_text(cell.seeds),
         )
     return table
+
+
+def _show_states(screen: Screen, found: Sequence[Cell]) -> None:
+    """Say why cells are estimated, reduced, or will stay empty."""
+    from gelato.experiments.states import state_lines
+
+    lines = state_lines(found)
+    if lines:
+        screen.show("", *lines)
 
 
 def _show_missing(screen: Screen, missing: dict[str, str]) -> None:

@@ -47,7 +47,7 @@ def run_missing(
 def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]:
     """Do the runs on the engine in use, if there is one; return what is left."""
     from gelato.engines import current_engine
-    from gelato.experiments.jobs import run_title
+    from gelato.experiments.jobs import ap_text, run_title
     from gelato.experiments.spreading import perform_together
 
     engine = current_engine()
@@ -58,8 +58,8 @@ def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]
     runs = perform_together(engine, specs, place.results)
     try:
         for done, (spec, record) in enumerate(runs, start=1):
-            ap = numbers.percent(record["metrics"]["ap"])
-            screen.line(f"{done} of {len(specs)}: {run_title(spec)}: AP {ap}")
+            said = ap_text(record["metrics"])
+            screen.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
     except KeyboardInterrupt as stop:
         raise Interrupted(
             "What was finished is recorded: the same command goes on from there."

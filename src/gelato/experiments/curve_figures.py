@@ -14,6 +14,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from gelato.drawing import GREY, MARKERS, PALETTE
 from gelato.experiments.paper import Experiment, Row, read_experiment
+from gelato.experiments.states import figure_note, marked
 from gelato.experiments.tables import row_records
 
 Records = list[dict[str, Any]]
@@ -71,7 +72,7 @@ def draw_curves(experiment: Experiment, results: Path, kind: str) -> Figure | No
 def recorded(
     experiment: Experiment, results: Path
 ) -> dict[str, list[tuple[Row, Records]]]:
-    """Return the rows with recorded runs, by dataset, without those cut short."""
+    """Return the rows with recorded runs, by dataset."""
     found: dict[str, list[tuple[Row, Records]]] = {}
     for row in experiment.rows:
         rows = found.setdefault(row.dataset, [])
@@ -89,7 +90,7 @@ def mean_of(records: Sequence[dict[str, Any]], kind: str, name: str) -> float:
 def missing_text(
     experiment: Experiment, found: Mapping[str, Sequence[tuple[Row, Records]]]
 ) -> str:
-    """Name the methods without a recorded run, for the foot of a figure."""
+    """Name methods without a recorded run, or whose runs are not exact."""
     names = list(dict.fromkeys(row.name for row in experiment.rows))
     lacking = {
         dataset: [n for n in names if n not in {row.name for row, _ in found[dataset]}]
@@ -101,7 +102,10 @@ def missing_text(
         rest = [name for name in part if name not in everywhere]
         if rest:
             parts.append(f"not on {dataset}: {', '.join(rest)}")
-    return "\n".join(textwrap.wrap("Recorded " + "; ".join(parts), _FOOT)) * bool(parts)
+    text = f"Recorded {'; '.join(parts)}. " if parts else ""
+    noted = figure_note(found)
+    text += f"Not exact: {noted}." if noted else ""
+    return "\n".join(textwrap.wrap(text.rstrip(". "), _FOOT))
 
 
 def method_looks(experiment: Experiment) -> dict[str, dict[str, Any]]:
@@ -198,7 +202,7 @@ def _protocol_panel(
     if line:
         ap = 100 * line[0]["metrics"]["ap"]
         axes.axvline(ap, color=GREY, linestyle="--", linewidth=1, label="AA, all pairs")
-    axes.set_yticks(places, [row.name for row, _ in found], fontsize=8)
+    axes.set_yticks(places, [marked(row.name, row) for row, _ in found], fontsize=8)
     axes.set(xscale="log", xlim=(0.05, 110), title=dataset, xlabel="%")
     axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.xaxis.set_minor_locator(NullLocator())

@@ -14,6 +14,13 @@ from gelato.experiments.discussion import differences
 from gelato.experiments.figures import FIGURES
 from gelato.experiments.paper import Experiment, Row
 from gelato.experiments.sections import Table, section_tables
+from gelato.experiments.states import (
+    figure_note,
+    marked,
+    number_text,
+    spread,
+    state_lines,
+)
 from gelato.experiments.tables import Cell, cells, row_records
 
 _HEAD = """\
@@ -32,6 +39,12 @@ mean of s runs against the paper's mean of ten, half of the last printed digit w
 paper's sd is 0. Networks, whose descriptions leave settings open, have wider
 tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 points of
 AUC.
+
+A cell without a mark is exact: every candidate pair was ranked. **≈** stands before an
+estimate: near pairs and positives were ranked exactly and a random sample of the other
+pairs was weighted, so that the exact value lies in the interval beside it with 95 %
+confidence. **†** stands behind a run with less than the paper's setting, which it
+names. **-** is missing; below each table stands why.
 """
 _METRICS = {"ap": "AP", "auc": "AUC"}
 _MOST = 9  # things that a line of what is missing names one by one
@@ -72,6 +85,7 @@ def _section(
         found = cells(experiment, results)
         for metric in dict.fromkeys(cell.metric for cell in found):
             lines += _matrix([cell for cell in found if cell.metric == metric])
+        lines += _states(found)
         missing = missing_commands(experiment, found)
         discussed = _discussion(experiment, found)
     else:
@@ -79,7 +93,7 @@ def _section(
         lines += [line for table in tables for line in _plain_table(table)]
         missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
         discussed = []
-    lines += _figures(experiment, drawn)
+    lines += _figures(experiment, drawn, results)
     return lines + discussed + _missing(missing)
 
 
@@ -111,7 +125,7 @@ def _matrix(found: Sequence[Cell]) -> list[str]:
 def _matrix_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    ours = spread(cell.mean, cell.deviation)
+    ours = number_text(cell)
     runs = len([seed for seed in cell.seeds if seed is not None])
     if runs:
         ours += f" ({runs} {'run' if runs == 1 else 'runs'})"
@@ -123,6 +137,12 @@ def _matrix_cell(cell: Cell | None) -> str:
     return ours if paper == "-" else f"{ours}<br>paper {_escaped(paper)}"
 
 
+def _states(found: Sequence[Cell]) -> list[str]:
+    """Return why cells are estimated, reduced, or will stay empty."""
+    lines = [f"- {line[2:] if line[0] == '-' else line}" for line in state_lines(found)]
+    return ["Not exact:", "", *lines, ""] if lines else []
+
+
 def _escaped(text: str) -> str:
     return text.replace("*", "\\*")  # the paper's marks are no emphasis
 
@@ -132,13 +152,6 @@ def paper_text(cell: Cell) -> str:
     if cell.published is None:
         return cell.mark or "-"
     return spread(cell.published, cell.published_sd) + cell.mark
-
-
-def spread(mean: float | None, deviation: float | None) -> str:
-    """Return a mean with its deviation, in percent, or a dash."""
-    if mean is None:
-        return "-"
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 
 def seed_text(seeds: Sequence[int | None]) -> str:
@@ -160,14 +173,22 @@ def seed_text(seeds: Sequence[int | None]) -> str:
     )
 
 
-def _figures(experiment: Experiment, drawn: Mapping[str, str]) -> list[str]:
+def _figures(
+    experiment: Experiment, drawn: Mapping[str, str], results: Path
+) -> list[str]:
     lines = []
+    rows: dict[str, list[tuple[Row, Any]]] = {}
+    for row in experiment.rows if drawn else ():
+        rows.setdefault(row.dataset, []).append((row, row_records(row, results)))
+    noted = figure_note(rows)
+    noted = f"; {noted}" if noted else ""
     for name in experiment.figures:
         title = FIGURES[name][0]
         path = drawn.get(name, "")
         if path:
             lines += [f"![{experiment.title}: {title}]({path}.svg)", ""]
-            lines += [f"*{experiment.title}: {title}* ([PNG]({path}.png))", ""]
+            caption = f"*{experiment.title}: {title}{noted}*"
+            lines += [f"{caption} ([PNG]({path}.png))", ""]
         else:
             lines += [f"Figure missing, nothing is recorded for it: {title}.", ""]
     return lines
@@ -179,7 +200,7 @@ def _discussion(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
     for cell, text in differences(experiment, found):
         where = f"{cell.method} on {cell.dataset}"
         where += f", {cell.label}" if cell.label else ""
-        numbers = f"{spread(cell.mean, cell.deviation)} against {paper_text(cell)}"
+        numbers = f"{number_text(cell)} against {paper_text(cell)}"
         lines.append(
             f"- {where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
             f"{cell.tolerance:.2f}. {text[0].upper()}{text[1:].rstrip('.')}."
@@ -250,7 +271,7 @@ def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]
 def _run_row(row: Row, found: Sequence[dict[str, Any]]) -> list[str]:
     trained = [record["training"] for record in found if "training" in record]
     return [
-        f"{row.name}, {row.label}" if row.label else row.name,
+        marked(f"{row.name}, {row.label}" if row.label else row.name, row),
         row.dataset,
         seed_text([record["spec"]["seed"] for record in found]),
         f"{statistics.fmean(r['fit_seconds'] for r in found):.1f}",

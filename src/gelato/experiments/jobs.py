@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gelato.experiments.paper import Experiment, Row
 from gelato.experiments.records import Report
@@ -95,6 +96,8 @@ def run_title(spec: RunSpec) -> str:
     """Return a run in words."""
     seed = "" if spec.seed is None else f", seed {spec.seed}"
     label = f", {spec.label}" if spec.label else ""
+    if spec.estimate is not None:
+        label += f", ESTIMATE at {spec.estimate:g}"
     return f"{spec.method} on {spec.dataset}{seed}{label}"
 
 
@@ -102,7 +105,15 @@ def _run(
     spec: RunSpec, place: Place, report: Report | None, watch: Watch | None
 ) -> str:
     record = perform(spec, place.results, place.work, report=report, watch=watch)
-    return f"AP {record['metrics']['ap']:.2%}"
+    return ap_text(record["metrics"])
+
+
+def ap_text(metrics: dict[str, Any]) -> str:
+    """Return the average precision that a record holds, in words."""
+    if not metrics.get("estimated"):
+        return f"AP {metrics['ap']:.2%}"
+    low, high = metrics["estimate"]["intervals"]["ap"]
+    return f"AP about {metrics['ap']:.2%} (ESTIMATE, {low:.2%} to {high:.2%})"
 
 
 def _see(row: Row, place: Place, report: Report | None, watch: Watch | None) -> str:

@@ -39,6 +39,10 @@ class Row:
         The paper's mark: ``*`` one run only, ``***`` too slow, ``OOM``; else empty.
     group : str
         The paper's group of methods, such as ``"GNN"``; else empty.
+    estimate : float, optional
+        The rate, where rankings are estimates; None where they are exact.
+    missing : str
+        Why nothing is run, where there are no seeds; else empty.
     """
 
     method: str
@@ -50,6 +54,8 @@ class Row:
     title: str = ""
     mark: str = ""
     group: str = ""
+    estimate: float | None = None
+    missing: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -66,10 +72,8 @@ class Row:
         """Return the runs of the cell, for given seeds or its own."""
         fixed = self.seeds in ((), (None,))
         chosen = self.seeds if seeds is None or fixed else seeds
-        return [
-            RunSpec(self.method, self.dataset, seed, self.parameters, self.label)
-            for seed in chosen
-        ]
+        named = (self.parameters, self.label, self.estimate)
+        return [RunSpec(self.method, self.dataset, seed, *named) for seed in chosen]
 
 
 @dataclass(frozen=True)
@@ -272,6 +276,8 @@ def _method_rows(content: dict[str, Any]) -> list[Row]:
                     title=entry["title"],
                     mark=mark,
                     group=runs.get("group", ""),
+                    estimate=given.get("estimate"),
+                    missing=given.get("missing", ""),
                 )
             )
     return rows
@@ -315,6 +321,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
         published=entry.get("published", {}),
         label=entry.get("label", ""),
         title=entry.get("title", ""),
+        estimate=entry.get("estimate"),
     )
 
 

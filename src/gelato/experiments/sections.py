@@ -19,6 +19,7 @@ from gelato.experiments.orderings import orderings
 from gelato.experiments.paper import Experiment, Row, read_experiment, read_facts
 from gelato.experiments.parameter_counts import NAMED, count_parameters
 from gelato.experiments.selection import selections
+from gelato.experiments.states import marked
 from gelato.experiments.tables import row_records
 from gelato.experiments.timing import find_times, missing_times, training_seconds
 from gelato.experiments.visual import find_visual, missing_panels
@@ -121,7 +122,7 @@ def _protocols(experiment: Experiment, results: Path) -> list[Table]:
             ap = _mean(records, "metrics", "ap")
             rows.append(
                 (
-                    f"{row.name}, {row.label}" if row.label else row.name,
+                    marked(f"{row.name}, {row.label}" if row.label else row.name, row),
                     f"{_mean(records, 'biased_metrics', 'auc'):.2f}",
                     f"{_mean(records, 'biased_metrics', 'ap'):.2f}",
                     f"{ap:.2f}",

@@ -37,6 +37,12 @@ class Cell:
         The paper's mark in place of, or beside, a number: ``*``, ``***`` or ``OOM``.
     group : str
         The paper's group of methods; networks have wider tolerances.
+    estimate : float, optional
+        The rate, where the runs were to be ranked by an estimate.
+    limits : tuple
+        Of every run that was, the interval of its value, in percent.
+    reason : str
+        Why nothing is run; else empty.
     """
 
     method: str
@@ -50,6 +56,39 @@ class Cell:
     missing: tuple[int | None, ...] = ()
     mark: str = ""
     group: str = ""
+    estimate: float | None = None
+    limits: tuple[tuple[float, float], ...] = ()
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """One of "exact", "estimated", "reduced", both of these, and "missing"."""
+        if not self.values:
+            return "missing"
+        parts = ["reduced"] if self.label else []
+        parts += ["estimated"] if self.estimate is not None else []
+        return " and ".join(parts) or "exact"
+
+    @property
+    def why(self) -> str:
+        """Why the cell is not exact, in words; empty if it is."""
+        if not self.values:
+            planned = "not recorded yet" if self.missing else "no run is planned"
+            return self.reason or planned
+        told = [self.label] if self.label else []
+        if self.estimate is not None:
+            told.append(
+                f"near pairs exactly, {100 * self.estimate:g} % of the others sampled"
+            )
+        return "; ".join(told)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the exact mean lies with 95 % confidence, if it was estimated."""
+        if not self.limits:
+            return None
+        low, high = zip(*self.limits, strict=True)
+        return statistics.fmean(low), statistics.fmean(high)
 
     @property
     def mean(self) -> float | None:
@@ -118,7 +157,11 @@ class Cell:
             "difference": self.difference,
             "tolerance": self.tolerance,
             "verdict": self.verdict,
+            "state": self.state,
+            "why": self.why,
             "label": self.label,
+            "estimate": self.estimate,
+            "interval": None if self.interval is None else list(self.interval),
             "missing_seeds": list(self.missing),
             "mark": self.mark,
         }
@@ -180,4 +223,14 @@ def _cell(
         tuple(seed for seed in wanted if seed not in recorded),
         row.mark,
         row.group,
+        row.estimate,
+        tuple(_limits(record["metrics"], metric) for record in records)
+        if row.estimate is not None
+        else (),
+        row.missing,
     )
+
+
+def _limits(metrics: dict[str, Any], metric: str) -> tuple[float, float]:
+    low, high = metrics["estimate"]["intervals"][metric]
+    return 100 * low, 100 * high

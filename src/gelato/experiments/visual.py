@@ -7,7 +7,7 @@ a recorded run, and are then all that is needed to draw.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def missing_panels(experiment: Experiment, results: Path) -> list[Row]:
     for row in experiment.rows:
         record = find_visual(results, row.dataset) or {"models": {}}
         known = record["models"].get(row.name, {}).get("spec")
-        if known not in [asdict(spec) for spec in row_specs(row)]:
+        if known not in [spec.to_dict() for spec in row_specs(row)]:
             missing.append(row)
     return missing
 
@@ -108,7 +108,7 @@ def record_panels(
     with lock(work / "visual", report):
         record = find_visual(results, row.dataset) or _graph_part(split, row.dataset)
         record["models"][row.name] = {
-            "spec": asdict(spec),
+            "spec": spec.to_dict(),
             **_model_part(model, split, np.array(record["nodes"])),
         }
         write_record(path, record)
