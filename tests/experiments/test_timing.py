@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from tiny_runs import toy_results, use_tiny_graph
+from tiny_runs import tiny_graph, toy_results, use_tiny_graph
 
+from gelato import split_edges
 from gelato.errors import StoredFileError
 from gelato.experiments import timing
 from gelato.experiments.claims import claims
 from gelato.experiments.paper import Row, read_experiment
-from gelato.experiments.sections import section_tables
+from gelato.experiments.sections import _time_row, section_tables
 from gelato.experiments.timing import (
     find_times,
     missing_times,
@@ -21,6 +23,8 @@ from gelato.experiments.timing import (
     training_settings,
 )
 from gelato.models.presets import preset
+from gelato.models.registry import unregister
+from slow_model import Slow, register
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,25 @@ def test_carried_over():
     assert training_seconds(found, 100.0, epochs=3) == 3 * 4 * 0.5 + 2.0
     unreached = found | {"validation_seconds": None}
     assert training_seconds(unreached, 7.0) == 10 * 4 * 0.5 + 4 * 7.0
+
+
+def test_a_long_inference_is_forecast_and_says_so():
+    register()
+    try:
+        Slow.seconds = 0.003  # two seconds for all pairs
+        split = split_edges(tiny_graph())
+        row = Row("slow", "tiny", {}, (None,), {})
+        found = timing.measure(row, split, 0.01)
+        assert found["inference_forecast"] is True
+        assert 1.0 < found["inference_seconds"] < 8.0
+        assert "≈" in _time_row(row, found, {}, Path())[-2]
+        Slow.seconds = 0.0
+        found = timing.measure(row, split, 1.0)
+        assert "inference_forecast" not in found
+        assert "≈" not in _time_row(row, found, {}, Path())[-2]
+    finally:
+        Slow.seconds = 0.0
+        unregister("slow")
 
 
 def test_settings_of_both_trainings():

@@ -125,5 +125,6 @@ def _time(row: Row, place: Place, report: Report | None, watch: Watch | None) ->
     record = record_time(
         row, place.results, place.work, seconds=place.time_seconds, report=report
     )
-    seconds = record["methods"][row.method]["inference_seconds"]
-    return f"exact evaluation {seconds:.3g} s"
+    found = record["methods"][row.method]
+    about = "about " if found.get("inference_forecast") else ""
+    return f"exact evaluation {about}{found['inference_seconds']:.3g} s"

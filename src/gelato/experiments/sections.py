@@ -19,7 +19,7 @@ from gelato.experiments.orderings import orderings
 from gelato.experiments.paper import Experiment, Row, read_experiment, read_facts
 from gelato.experiments.parameter_counts import NAMED, count_parameters
 from gelato.experiments.selection import selections
-from gelato.experiments.states import marked
+from gelato.experiments.states import ESTIMATED, marked
 from gelato.experiments.tables import row_records
 from gelato.experiments.timing import find_times, missing_times, training_seconds
 from gelato.experiments.visual import find_visual, missing_panels
@@ -209,7 +209,9 @@ def _time_row(
     cells += epochs
     cells += [spans[0], "" if gelato else _printed(first)]
     cells += [spans[1], _printed(unbiased)]
-    return (*cells, _seconds(found["inference_seconds"]), _printed(inference))
+    ours = _seconds(found["inference_seconds"])
+    ours = f"{ESTIMATED} {ours}" if found.get("inference_forecast") else ours
+    return (*cells, ours, _printed(inference))
 
 
 def _recorded_epochs(row: Row, kind: str, results: Path) -> int | None:
