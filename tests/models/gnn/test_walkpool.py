@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 import gelato
+import gelato.models.gnn.gae
 from gelato.errors import InputError
 from gelato.graph import Graph
 from gelato.kernels.walk_profiles import HEADS, POWERS
@@ -211,6 +212,23 @@ class TestTraining:
         resumed = self.make(epochs=2).fit(split, folder=tmp_path, resume=True)
         rows = np.arange(30)
         np.testing.assert_array_equal(resumed.score_rows(rows), whole.score_rows(rows))
+
+    def test_forecasts_time_the_coder_and_train_without_it(self, split, monkeypatch):
+        fitted = []
+        fit = gelato.models.gnn.gae.GAE.fit
+        monkeypatch.setattr(
+            gelato.models.gnn.gae.GAE,
+            "fit",
+            lambda self, *args, **more: fitted.append(self) or fit(self, *args, **more),
+        )
+        model = self.make(epochs=1, pretraining=3)
+        with model.rehearsal():
+            model.fit(split)
+        assert not fitted
+        assert 0 < model.preparation_seconds(split) < 60
+        assert len(fitted) == 1
+        assert model.fit(split).training_.history
+        assert len(fitted) == 2
 
     def test_unbiased_training_on_a_slice(self, split):
         model = self.make(training="unbiased", batches=8, steps=1, epochs=1)

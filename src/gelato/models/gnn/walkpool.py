@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import cast
 
@@ -28,10 +30,13 @@ from gelato.models.gnn.task import NetworkSettings
 from gelato.models.gnn.walk_powers import row_softmax, walk_sums
 from gelato.models.gnn.walkpool_scorer import WalkPoolScorer
 from gelato.splits import EdgeSplit
+from gelato.training.step_times import time_steps
 
 # Hidden units of the auto-encoder, and its learning rate.
 _CODER_UNITS, _CODER_LR = 64, 0.005
 _NUMBERS = HEADS * PER_HEAD
+# Seconds in which a forecast times the auto-encoder.
+_REHEARSED = 2.0
 
 # The graph, and representations of its nodes.
 Inputs = tuple[Neighbours, Tensor]
@@ -195,6 +200,7 @@ class WalkPool(SubgraphModel):
     hidden: int
     units: int
     dropout: float
+    _rehearsing = False
 
     def __init__(
         self,
@@ -242,7 +248,13 @@ class WalkPool(SubgraphModel):
     def _task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> SubgraphTask:
-        coder = GAE(
+        if not self._rehearsing:
+            trained = self._coder().fit(split).module_
+            module.get_submodule("coder").load_state_dict(trained.state_dict())
+        return super()._task(module, split, settings)
+
+    def _coder(self) -> GAE:
+        return GAE(
             hidden=_CODER_UNITS,
             dimensions=self.dimensions,
             negatives="redrawn",
@@ -252,9 +264,28 @@ class WalkPool(SubgraphModel):
             metric="sampled-auc",
             validate_exact_every=None,
             seed=self.seed,
-        ).fit(split)
-        module.get_submodule("coder").load_state_dict(coder.module_.state_dict())
-        return super()._task(module, split, settings)
+        )
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Let trainings begin with an auto-encoder that was not trained."""
+        self._rehearsing = True
+        try:
+            yield
+        finally:
+            self._rehearsing = False
+
+    def preparation_seconds(self, split: EdgeSplit) -> float:
+        """Forecast the training of the auto-encoder."""
+        coder = self._coder()
+        times = time_steps(coder, split, seconds=_REHEARSED)
+        if times is None:
+            return 0.0
+        checks = coder.epochs / coder.validate_every
+        return (
+            times.step_seconds * coder.epochs
+            + (times.validation_seconds or 0.0) * checks
+        )
 
     def _pair_bytes(self, sizes: IntArray) -> FloatArray:
         # Four powers and as many gradients, by graph and head; states of nodes.
