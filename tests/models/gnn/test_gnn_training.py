@@ -30,7 +30,10 @@ QUICK = {
     "tlc-gnn": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "bscnets": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "neo-gnn": {"hidden": 16},
+    "nbfnet": {"dimensions": 8, "layers": 3},
 }
+# Also those that are given nothing about nodes.
+EVERY = [*NAMES, "nbfnet"]
 
 
 def make(name, **parameters):
@@ -46,7 +49,7 @@ def task_of(model, split):
     return model._task(model._made(split.train_graph), split, model._settings(split))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("loss", ["cross-entropy", "n-pair"])
 @pytest.mark.parametrize("training", ["biased", "unbiased"])
 def test_every_network_learns_from_every_training_set(name, loss, training, split):
@@ -107,7 +110,7 @@ class TestMasking:
             with pytest.raises(UsageError, match=r"hides every edge.*batches=10"):
                 make("lgcn", **wrong).fit(split)
 
-    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("name", EVERY)
     def test_hidden_positives_cannot_be_seen_in_scores(self, name, split):
         """Hidden edges give the scores of a graph that never had them."""
         task = task_of(make(name, training="unbiased", batches=10), split)
@@ -128,7 +131,7 @@ class TestMasking:
 
 
 class TestValidation:
-    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("name", EVERY)
     def test_sampled_values_are_those_of_the_sampled_protocol(self, name, split):
         model = make(name, epochs=3, validate_every=1, metric="sampled-mean").fit(split)
         entry = model.training_.history[model.training_.best_epoch - 1]
@@ -172,7 +175,7 @@ class TestValidation:
         assert all(np.isnan(task.validate()[name]) for name in SAMPLED)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_interrupted_training_ends_where_it_would_have(name, split, tmp_path):
     options = {"epochs": 4, "training": "unbiased", "batches": 2}
     whole = make(name, **options).fit(split)
@@ -188,7 +191,7 @@ def test_an_interrupted_training_ends_where_it_would_have(name, split, tmp_path)
     np.testing.assert_array_equal(resumed.score_rows(rows), whole.score_rows(rows))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_seeds_decide_everything_and_touch_no_global_generator(name, split):
     torch.manual_seed(123)
     before = torch.random.get_rng_state()
@@ -268,7 +271,7 @@ class TestFeatures:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("name", EVERY)
     def test_directed_graphs(self, name):
         with pytest.raises(UnsupportedGraphError, match="symmetrised"):
             make(name).fit(community_graph(directed=True))

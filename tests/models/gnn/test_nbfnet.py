@@ -395,6 +395,14 @@ class TestTraining:
         assert not known & {tuple(pair) for pair in positives.tolist()}
         assert len(known) == 2 * (len(split.train) - len(positives))
 
+    def test_a_validation_in_steps(self, split):
+        pairs = 2 * len(split.valid)
+        model = self.make(batch_size=10)
+        assert model.validation_steps(split) == pytest.approx(0.35 * pairs / 20)
+        model = self.make(training="unbiased", batches=5)
+        assert model.validation_steps(split) < 0.35 * pairs / 300
+        assert self.make(metric="prec@100%").validation_steps(split) is None
+
     def test_attributes_are_not_needed(self):
         graph = community_graph(40)
         bare = Graph.from_indices(40, graph.edges)

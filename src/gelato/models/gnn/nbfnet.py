@@ -14,11 +14,13 @@ from gelato.kernels.path_vectors import LANES
 from gelato.models.gnn.base import GNNModel
 from gelato.models.gnn.module import LinkModule
 from gelato.models.gnn.paths import PathScorer
-from gelato.models.gnn.task import NetworkSettings
+from gelato.models.gnn.task import LAST, SAMPLED, NetworkSettings
 from gelato.nn.path_states import path_states
 from gelato.nn.path_weights import SCALERS, PathGraph, PathWeights
+from gelato.splits import EdgeSplit
 
 _STATISTICS = 4
+_FORWARD_SHARE = 0.35  # of a step's time
 
 
 class NBFNetModule(LinkModule):
@@ -155,6 +157,18 @@ class NBFNet(GNNModel):
         # A single batch would hide every edge from itself.
         parts = max(-(-num_edges // self.batch_size), 2)
         return parts, min(parts, self.steps or parts)
+
+    def validation_steps(self, split: EdgeSplit) -> float | None:
+        """Return how many steps a validation is worth; None if it ranks all pairs.
+
+        As many negatives as positives are scored, without a gradient.
+        """
+        if self.metric not in (*SAMPLED, LAST):
+            return None
+        step = 2 * self.batch_size
+        if self.training == "unbiased":
+            step = split.train_graph.num_pairs // self.batches
+        return _FORWARD_SHARE * 2 * len(split.valid) / max(1, step)
 
     def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
         notes = ["attributes are not used"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,7 @@ _ALL_ABOVE = 0.125
 # Bytes per near pair: column and score. While they are made, also both states' sum.
 _PAIR_BYTES = 8
 _SHARE = 0.3
-_TRIAL_SECONDS = 1.0
+_TRIAL_SECONDS, _TRIAL_SOURCES = 1.0, 64
 _LOCK = threading.Lock()
 
 
@@ -102,27 +102,28 @@ class PathScorer(RowsOrHalf):
 
         That is the time of one propagation per node, from a few, and memory.
         """
-        n = self.num_nodes
-        order = np.random.default_rng(0).permutation(n)
-        sizes = kernels.ball_sizes(*self.graph.edges, order[:64], self.weights.layers)
-        self._states(order[:1])
-        done, started = 0, time.perf_counter()
-        for sources in self._groups(order):
-            self._states(sources)
-            done += len(sources)
-            seconds = time.perf_counter() - started
-            if seconds > _TRIAL_SECONDS:
-                break
+        n, layers = self.num_nodes, self.weights.layers
+        few = np.random.default_rng(0).permutation(n)[:_TRIAL_SOURCES]
+        self._states(few[:1])  # compile, and make the backgrounds
+        searched, sizes = _timed(
+            kernels.ball_sizes, *self.graph.edges, few, self.weights.layers
+        )
         pairs = float(sizes.mean()) * n / 2
         wanted = pairs * 4 * self.weights.width
-        blocks = -(-wanted // _budget())
+        blocks = max(1.0, -(-wanted // _budget()))
+        done, seconds = 0, 0.0
+        for sources in row_blocks(few, sizes * layers, max_cells=_GROUP_ROWS):
+            seconds += _timed(self._states, sources)[0]
+            done += len(sources)
+            if seconds > _TRIAL_SECONDS:
+                break
+        # Sources of later blocks are asked again for the rows of earlier ones; who is
+        # near is searched to count, to list, and to cut sources into groups.
+        once = seconds / done * (1 + (blocks - 1) / 2) + 3 * searched / len(few)
         rest = PathScorer(self.graph, self.weights, self.net)
         rest.__dict__["near"] = sp.csr_array((n, n), dtype=np.float32)
-        return (
-            rest,
-            seconds / done * n * (1 + (blocks - 1) / 2),
-            int(pairs * _PAIR_BYTES + min(wanted, _budget())),
-        )
+        memory = int(pairs * _PAIR_BYTES + min(wanted, _budget()))
+        return rest, once * n, memory
 
     def _near_pairs(self) -> sp.csr_array:
         with _LOCK:  # threads that score rows wait for the first of them
@@ -214,6 +215,12 @@ class PathScorer(RowsOrHalf):
 def _budget() -> float:
     """Return the bytes that sums of states may take."""
     return _SHARE * float(psutil.virtual_memory().available)
+
+
+def _timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
+    started = time.perf_counter()
+    found = work(*given)
+    return time.perf_counter() - started, found
 
 
 def _parts(matrix: sp.csr_array) -> tuple[Any, Any, Any]:
