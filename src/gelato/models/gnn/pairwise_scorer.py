@@ -19,9 +19,6 @@ class PairwiseScorer(RowsOrHalf):
     A pair is scored with its smaller node first. A node with itself has 0.
     """
 
-    pairwise = True
-    """Every pair costs, so that forecasts time pairs and not rows."""
-
     @property
     @abstractmethod
     def num_nodes(self) -> int:
