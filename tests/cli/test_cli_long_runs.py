@@ -194,3 +194,50 @@ def test_a_killed_command_goes_on_to_the_same_bits(command, tmp_path, estimate):
     for one in (wanted, found):
         del one["results"][0]["seconds"]
     assert found["results"] == wanted["results"]
+
+
+class TestFit:
+    def options(self, small, *more):
+        return [
+            *("fit", "--edges", small.edges, "--source", "from", "--target", "to"),
+            *("--attributes", small.attributes, "-m", "gae", "--set", "epochs=1"),
+            *("-o", "run", *more),
+        ]
+
+    def test_estimates_are_labelled_and_kept_so(self, gelato, small, tmp_path):
+        outcome = gelato(*self.options(small, "--estimate", 0.5))
+        assert outcome.code == 0, outcome.err
+        assert "test, ESTIMATE" in outcome.out
+        assert "all pairs" not in outcome.out
+        stored = json.loads((tmp_path / "run" / "metrics.json").read_text())
+        assert stored["metrics"]["test"]["estimated"] is True
+        assert stored["metrics"]["validation"]["estimate"]["rate"] == 0.5
+        assert not list((tmp_path / "run").glob("evaluation-*"))
+        assert gelato(*self.options(small, "--estimate", 3)).code == 2
+
+    def test_a_ranking_that_is_interrupted_goes_on(
+        self, gelato, small, tmp_path, monkeypatch
+    ):
+        from gelato.ranking import journal
+
+        whole = gelato(*self.options(small)[:-1], "whole", "--json").json["metrics"]
+        real, written = journal.Journal.keep, []
+
+        def keep(self, done, counts, *, now=False):
+            real(self, done, counts, now=True)
+            written.append(done)
+            if len(written) == 3:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(journal.Journal, "keep", keep)
+        struck = gelato(*self.options(small))
+        assert struck.code == INTERRUPTED
+        assert "--resume" in struck.err
+        assert list((tmp_path / "run").glob("evaluation-*.npz"))
+        monkeypatch.setattr(journal.Journal, "keep", real)
+        rest = gelato(*self.options(small, "--resume", "--json"))
+        found = rest.json["metrics"]
+        for part in (*whole.values(), *found.values()):
+            del part["seconds"]
+        assert found == whole
+        assert not list((tmp_path / "run").glob("evaluation-*"))

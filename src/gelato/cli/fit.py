@@ -13,6 +13,7 @@ from gelato.cli.fitting import keep, measure, metrics_table, train
 from gelato.cli.forecasts import RANKING_KERNELS, tell_compilation
 from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.long_runs import Rate, check_estimate
 from gelato.cli.options import (
     ChoiceOptions,
     DataOptions,
@@ -59,6 +60,7 @@ def fit(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a run in the folder.")
     ] = False,
+    estimate: Rate = None,
 ) -> None:
     """Train a model, or let models compete, and keep the best as a folder.
 
@@ -66,6 +68,7 @@ def fit(
     the validation edges within --budget seconds. --preset and --set alone mean Gelato.
     """
     screen = Screen(output)
+    check_estimate(estimate)
     made = (
         None if is_open(model, choice) else make_model(model.model or "gelato", model)
     )
@@ -94,7 +97,10 @@ def fit(
                 job = (screen, made.name, made, parts, folder)
                 train(*job, resume=resume, threads=run.threads)
                 more = {}
-            measured = measure(screen, made, parts, run.threads) | more
+            found = measure(
+                screen, made, parts, run.threads, estimate=estimate, folder=folder
+            )
+            measured = found | more
             keep(made, folder, measured)
     _print(screen, made, loaded, folder, measured)
     screen.give(

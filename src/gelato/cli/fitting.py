@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gelato.cli import numbers
-from gelato.cli.run_folders import CHECKPOINT, has_checkpoint
+from gelato.cli.rankings import ESTIMATE, random_hits, random_mrr
+from gelato.cli.run_folders import CHECKPOINT, clear_journals, has_checkpoint
 from gelato.cli.screen import Screen, make_table
 from gelato.cli.training import Interrupted, fit_model, training_facts
 
@@ -51,9 +52,34 @@ def _how_to_go_on(folder: Path | None) -> str:
 
 
 def measure(
-    screen: Screen, model: Any, split: EdgeSplit, threads: int | None
+    screen: Screen,
+    model: Any,
+    split: EdgeSplit,
+    threads: int | None,
+    *,
+    estimate: float | None = None,
+    folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Return what a finished run records: the training, and exact metrics."""
+    """Return what a finished run records: the training, and metrics.
+
+    They are exact unless a rate is given for an estimate. With a folder that holds a
+    checkpoint an interruption loses nothing.
+    """
+    try:
+        kept = folder if folder is not None and has_checkpoint(folder) else None
+        return _measure(screen, model, split, threads, estimate, kept)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(_how_to_go_on(folder)) from stop
+
+
+def _measure(
+    screen: Screen,
+    model: Any,
+    split: EdgeSplit,
+    threads: int | None,
+    estimate: float | None,
+    kept: Path | None,
+) -> dict[str, Any]:
     from gelato.ranking import evaluate
 
     measured: dict[str, Any] = {"training": training_facts(model), "metrics": {}}
@@ -65,11 +91,14 @@ def measure(
                 model,
                 split,
                 part=part,  # type: ignore[arg-type]
+                estimate=estimate,
+                resume=kept,
                 threads=threads,
                 progress=progress,
             )
         measured["metrics"][title] = result.to_dict()
-        if part == "valid" and hasattr(model, "validation_counts_"):
+        exact = not result.estimated
+        if part == "valid" and exact and hasattr(model, "validation_counts_"):
             # The same ranking tells later which precision to expect.
             model.validation_counts_ = result.counts
     return measured
@@ -78,15 +107,18 @@ def measure(
 def keep(model: Any, folder: Path, measured: dict[str, Any]) -> None:
     """Write a run folder."""
     model.save(folder, metrics=measured)
-    # Only a finished run makes it superfluous.
+    # Only a finished run makes them superfluous.
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    clear_journals(folder)
 
 
 def metrics_table(metrics: dict[str, dict[str, Any]]) -> Any:
     """Return stored results side by side, a random order beside each."""
-    columns = ["in percent, all pairs"]
-    for part in metrics:
-        columns += [part, "random order"]
+    exact = not any(result.get("estimated") for result in metrics.values())
+    columns = ["in percent, all pairs" if exact else "in percent"]
+    for part, result in metrics.items():
+        label = f", {ESTIMATE}" if result.get("estimated") else ""
+        columns += [f"{part}{label}", "random order"]
     table = make_table(*columns)
     for row in _ROWS:
         cells = [_TITLES.get(row, row)]
@@ -103,8 +135,6 @@ def _value(result: dict[str, Any], row: str) -> float:
 
 
 def _chance(result: dict[str, Any], row: str) -> str:
-    from gelato.cli.rankings import random_hits, random_mrr
-
     negatives = result["negatives"]
     chances = {
         "hits@100": random_hits(negatives, 100),

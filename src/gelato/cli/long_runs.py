@@ -22,20 +22,23 @@ _UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _RATES = (0.1, 0.01, 0.001)  # that a refusal looks at
 
 
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--estimate",
+        metavar="RATE",
+        help="Score near pairs and positives exactly, and this share of all other "
+        "pairs, for example 0.01: an ESTIMATE with intervals, labelled so.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class LongOptions:
     """What to do where scoring every pair is dear."""
 
-    estimate: Annotated[
-        float | None,
-        typer.Option(
-            "--estimate",
-            metavar="RATE",
-            help="Score near pairs and positives exactly, and this share of all other "
-            "pairs, for example 0.01: an ESTIMATE with intervals, labelled so.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    estimate: Rate = None
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -60,8 +63,6 @@ class LongOptions:
 
 def check_long(options: LongOptions, protocols: tuple[str, ...]) -> float | None:
     """Refuse options that make no sense; return the limit in seconds."""
-    from gelato.ranking.estimating import check_rate
-
     given = [
         name
         for name, value in (
@@ -76,11 +77,18 @@ def check_long(options: LongOptions, protocols: tuple[str, ...]) -> float | None
             f"{given[0]} is about ranking all pairs, and --protocol sampled ranks few.",
             hint=f"Leave out {given[0]}, or take --protocol all or both.",
         )
-    if options.estimate is not None:
-        check_rate(options.estimate)
+    check_estimate(options.estimate)
     if options.resume is not None and options.resume.exists():
         _refuse_no_folder(options.resume)
     return None if options.time_limit is None else parse_time(options.time_limit)
+
+
+def check_estimate(rate: float | None) -> None:
+    """Refuse a rate that is no share, before anything is done."""
+    if rate is not None:
+        from gelato.ranking.estimating import check_rate
+
+        check_rate(rate)
 
 
 def _refuse_no_folder(place: Path) -> None:

@@ -134,6 +134,15 @@ def clear_run(folder: Path) -> None:
     # The configuration first: without it, what is left is no run.
     for name in dict.fromkeys((storage.CONFIG, *names, *listed)):
         (folder / name).unlink(missing_ok=True)
+    clear_journals(folder)
+
+
+def clear_journals(folder: Path) -> None:
+    """Remove the counts so far of rankings that are finished or given up."""
+    from gelato.ranking.journal import journal_files
+
+    for file in journal_files(folder):
+        file.unlink(missing_ok=True)
 
 
 def _listed_files(config: Path) -> list[str]:

@@ -29,6 +29,7 @@ Progress = Callable[[int, int], None]
 FORMAT = "gelato evaluation 1"
 # Writing a few kilobytes is cheap, but not after every span of a fast scorer.
 _KEEP_SECONDS = 10.0
+_NAME = "evaluation-{}.npz"
 
 
 class Journal:
@@ -75,7 +76,7 @@ class Journal:
         """
         self._started = self._kept = time.monotonic()
         self.seconds_before = 0.0
-        self._path = self.folder / f"evaluation-{identity}.npz"
+        self._path = self.folder / _NAME.format(identity)
         if not self._path.exists():
             return 0, np.zeros(size, dtype=np.int64)
         done, seconds, counts = _read(self._path, size)
@@ -94,6 +95,11 @@ class Journal:
         np.savez(buffer, header=np.array(json.dumps(header)), counts=counts)
         write_bytes_atomic(self._path, buffer.getvalue())
         self._kept = at
+
+
+def journal_files(folder: Path) -> list[Path]:
+    """Return the files that journals have left in a folder."""
+    return sorted(folder.glob(_NAME.format("*")))
 
 
 def _read(path: Path, size: int) -> tuple[int, float, IntArray]:
