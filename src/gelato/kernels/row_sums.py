@@ -116,6 +116,51 @@ def sparse_times(
 
 
 @numba.njit(cache=True, nogil=True)
+def turn_rows(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    block_rows: int,
+    num_columns: int,
+    block_start: Any,
+    segment_column: Any,
+    segment_start: Any,
+    rows: Any,
+    kept: Any,
+) -> None:
+    """Turn lists of columns into the segments of :func:`transposed_times`.
+
+    A count of every column gives the bounds of its segment, and then the place of
+    its next row; ``values`` and ``kept`` may be None.
+    """
+    place = np.empty(num_columns, np.int64)
+    segment, num_rows = 0, indptr.shape[0] - 1
+    for block in range(block_start.shape[0] - 1):
+        low, high = block * block_rows, min((block + 1) * block_rows, num_rows)
+        place[:] = 0
+        for s in range(indptr[low], indptr[high]):
+            place[indices[s]] += 1
+        start = indptr[low]
+        for column in range(num_columns):
+            count = place[column]
+            place[column] = start
+            if count:
+                segment_column[segment] = column
+                segment_start[segment] = start
+                segment += 1
+                start += count
+        for row in range(low, high):
+            for s in range(indptr[row], indptr[row + 1]):
+                slot = place[indices[s]]
+                rows[slot] = row - low
+                if values is not None:
+                    kept[slot] = values[s]
+                place[indices[s]] += 1
+        block_start[block + 1] = segment
+    segment_start[segment] = indptr[num_rows]
+
+
+@numba.njit(cache=True, nogil=True)
 def transposed_times(
     block_start: Any,
     segment_column: Any,

@@ -17,9 +17,8 @@ import scipy.sparse as sp
 import torch
 
 from gelato.errors import UsageError
-from gelato.kernels.pair_features import count_meetings, fill_meetings
-from gelato.kernels.parts import run_shares
-from gelato.nn.sparse_rows import Array, SparseRows, index_type
+from gelato.nn.meetings import Meetings
+from gelato.nn.sparse_rows import Array, SparseRows
 
 # Lists of numbers are 3 times as fast as blocked dense products at a quarter filled
 # entries, and no faster above a half, where they also take more memory. Lists of 0/1
@@ -337,26 +336,12 @@ class AttributeRows:
 
     def _listed(self, pairs: Array) -> BinaryTerms | ValueTerms | None:
         """Return lists of meeting attributes, or None if they are filled too much."""
-        sparse = self.sparse
-        counts = np.zeros(len(pairs), dtype=np.int64)
-        matrix = (sparse.indptr, sparse.indices, sparse.data, pairs)
-        run_shares(
-            lambda start, stop: count_meetings(*matrix, counts, start, stop), len(pairs)
-        )
-        if counts.sum() > self.limit * len(pairs) * sparse.shape[1]:
-            return None
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        indices = np.empty(indptr[-1], index_type(sparse.shape[1]))
-        values = None
-        if self.kind != "binary":
-            values = np.empty(indptr[-1], np.float32)
-        run_shares(
-            lambda start, stop: fill_meetings(
-                *matrix, indptr, indices, values, start, stop
-            ),
-            len(pairs),
-        )
-        return self._of_lists(SparseRows(indptr, indices, values, sparse.shape[1]))
+        lists = self._meetings.lists(pairs, self.limit * len(pairs) * self.shape[1])
+        return None if lists is None else self._of_lists(lists)
+
+    @cached_property
+    def _meetings(self) -> Meetings:
+        return Meetings(self.sparse, binary=self.kind == "binary")
 
 
 def choose_terms(

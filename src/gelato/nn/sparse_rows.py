@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.kernels.parts import run_shares
-from gelato.kernels.row_sums import TILE, sparse_times, transposed_times
+from gelato.kernels.row_sums import TILE, sparse_times, transposed_times, turn_rows
 
 Array = npt.NDArray[Any]
 
@@ -125,35 +125,21 @@ class _Turned:
             block_rows *= 2
         self.block_rows = block_rows
         self.num_blocks = -(-matrix.num_rows // block_rows)
-        self._values: dict[Any, Array] = {}
-        values = matrix.values(np.float32)
-        starts, columns, rows, kept, block_start = [], [], [], [], [0]
-        for block in range(self.num_blocks):
-            low = block * block_rows
-            high = min(low + block_rows, matrix.num_rows)
-            part = slice(matrix.indptr[low], matrix.indptr[high])
-            row = np.repeat(
-                np.arange(high - low, dtype=np.uint16),
-                np.diff(matrix.indptr[low : high + 1]),
-            )
-            order = np.argsort(matrix.indices[part], kind="stable")
-            column = matrix.indices[part][order]
-            first = np.flatnonzero(
-                np.r_[True, column[1:] != column[:-1]][: len(column)]
-            )
-            starts.append(first + part.start)
-            columns.append(column[first])
-            rows.append(row[order])
-            if values is not None:
-                kept.append(values[part][order])
-            block_start.append(block_start[-1] + len(first))
-        self.block_start = np.array(block_start, dtype=np.int64)
-        end = [np.array([len(matrix.indices)])]
-        self.segment_start = np.concatenate(starts + end).astype(np.int64)
-        self.segment_column = _joined(columns, matrix.indices.dtype)
-        self.rows = _joined(rows, np.dtype(np.uint16))
-        if values is not None:
-            self._values[np.dtype(np.float32)] = _joined(kept, np.dtype(np.float32))
+        values, filled = matrix.values(np.float32), len(matrix.indices)
+        most = min(filled, self.num_blocks * matrix.num_columns)
+        self.block_start = np.zeros(self.num_blocks + 1, np.int64)
+        column = np.empty(most, matrix.indices.dtype)
+        start = np.empty(most + 1, np.int64)
+        self.rows = np.empty(filled, np.uint16)
+        kept = None if values is None else np.empty_like(values)
+        turn_rows(
+            matrix.indptr, matrix.indices, values, block_rows, matrix.num_columns,
+            self.block_start, column, start, self.rows, kept,
+        )  # fmt: skip
+        segments = self.block_start[-1]
+        self.segment_column = column[:segments].copy()
+        self.segment_start = start[: segments + 1].copy()
+        self._values = {} if kept is None else {kept.dtype: kept}
 
     def values(self, dtype: npt.DTypeLike) -> Array | None:
         """Return the values as ``dtype``, or None for ones."""
@@ -165,10 +151,6 @@ def _as_type(known: dict[Any, Array], dtype: np.dtype[Any]) -> Array | None:
     if known and dtype not in known:
         known[dtype] = known[np.dtype(np.float32)].astype(dtype)
     return known.get(dtype)
-
-
-def _joined(arrays: list[Array], dtype: np.dtype[Any]) -> Array:
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
 
 def index_type(count: int) -> type[np.uint16] | type[np.uint32]:
