@@ -54,7 +54,7 @@ def _gathered(states, indices, start, degree, relation, boundary, sums, squares,
         row[4 * width + k] = states[own, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
 def _moments(before):
     """Return the mean of a row and the inverse of its deviation."""
     width = before.shape[0]
@@ -139,7 +139,7 @@ def layer_forward(states, rows, degrees, weights, out, before):
                     before[first + i] = mixed[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
 def _through_norm(gradient, before, gain, shift, by_gain, by_shift, by_bias, out):
     """Go back through rectifier and normalisation of one row, into ``out``."""
     width = before.shape[0]
@@ -165,18 +165,19 @@ def _through_statistics(row, gradient, degree, boundary, parts):
     """Turn gradients of statistics into those of messages (rows of ``parts``)."""
     width = boundary.shape[0]
     floor = parts.dtype.type(np.sqrt(_LEAST_VARIANCE))
+    share = 1.0 / (degree + 1)
     for k in range(width):
         mean, deviation = row[k], row[3 * width + k]
         by_variance = 0.0
         if deviation > floor:
             by_variance = gradient[3 * width + k] * 0.5 / deviation
-        parts[0, k] = (gradient[k] - 2 * mean * by_variance) / (degree + 1)
-        parts[1, k] = 2 * by_variance / (degree + 1)
+        parts[0, k] = (gradient[k] - 2 * mean * by_variance) * share
+        parts[1, k] = 2 * by_variance * share
         # Where the boundary is as extreme, it takes half; messages that are equally
         # extreme all take the whole: both as the reference.
         for extreme in (1, 2):
-            share = 0.5 if row[extreme * width + k] == boundary[k] else 1.0
-            parts[1 + extreme, k] = share * gradient[extreme * width + k]
+            part = 0.5 if row[extreme * width + k] == boundary[k] else 1.0
+            parts[1 + extreme, k] = part * gradient[extreme * width + k]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -72,9 +72,14 @@ class Propagation:
         keep: bool = False,
     ) -> None:
         self.graph, self.weights, self.keep = graph, weights, keep
-        self.matrices = [weights.by_class(i, graph) for i in range(weights.layers)]
+        matrices = [weights.by_class(i, graph) for i in range(weights.layers)]
         self.forward_weights = [
-            weights.forward(i, matrices) for i, matrices in enumerate(self.matrices)
+            weights.forward(i, matrix) for i, matrix in enumerate(matrices)
+        ]
+        self.backward_weights = [
+            (*self.forward_weights[i], column_tiles(matrix.transpose(0, 2, 1)))
+            for i, matrix in enumerate(matrices)
+            if keep
         ]
         layers = background_rows(graph, targets, weights.layers)
         nothing = np.zeros((graph.num_nodes, weights.width), weights.query.dtype)
@@ -129,13 +134,12 @@ class Propagation:
         self, run: Run, layer: int, by_out: Array, by_states: Array, sums: PathWeights
     ) -> None:
         """Go back through one layer."""
-        turned = np.ascontiguousarray(self.matrices[layer].transpose(0, 2, 1))
         layer_backward(
             run.tables[layer],
             run.layers[layer],
             self.graph.degrees,
             self.graph.scales.astype(by_out.dtype),
-            (*self.forward_weights[layer], column_tiles(turned)),
+            self.backward_weights[layer],
             run.before[layer],
             by_out,
             by_states,

@@ -32,7 +32,7 @@ _ALL_ABOVE = 0.125
 # Bytes per near pair: column and score. While they are made, also both states' sum.
 _PAIR_BYTES = 8
 _SHARE = 0.3
-_TRIAL_SECONDS, _TRIAL_SOURCES = 1.0, 64
+_TRIAL_SECONDS, _TRIAL_SOURCES = 1.0, 256
 _LOCK = threading.Lock()
 
 
