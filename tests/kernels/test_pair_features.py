@@ -11,7 +11,7 @@ from gelato.kernels import norm_dropout as kernels
 from gelato.kernels.parts import Parts, run_shares
 from gelato.kernels.random_bits import derive_key
 from gelato.nn import sparse_rows
-from gelato.nn.sparse_rows import SparseRows, index_type, tiled
+from gelato.nn.sparse_rows import RememberingRows, SparseRows, index_type, tiled
 
 
 def random_sparse(rows, columns, fill, seed, *, binary):
@@ -44,6 +44,23 @@ def test_sparse_products_equal_scipys(
     np.testing.assert_allclose(
         lists.transposed_times(dense, threads), matrix.T @ dense, **close
     )
+
+
+def test_remembered_products_are_those_of_the_table_asked_for():
+    matrix = random_sparse(20, 9, 0.4, 0, binary=False)
+    plain, remembering = (
+        SparseRows.from_scipy(matrix),
+        RememberingRows.from_scipy(matrix),
+    )
+    table = np.random.default_rng(1).normal(size=(9, 5)).astype(np.float32)
+    first = remembering.times(table)
+    assert remembering.times(table.copy()) is first
+    for other in (table.astype(np.float64), table * 2):
+        found = remembering.times(other)
+        np.testing.assert_array_equal(found, plain.times(other))
+        assert found.dtype == other.dtype
+    table[:] = 0  # weights change in place
+    assert not remembering.times(table).any()
 
 
 def test_many_groups_of_blocks_change_nothing_but_rounding(monkeypatch):

@@ -18,7 +18,7 @@ import torch
 
 from gelato.errors import UsageError
 from gelato.nn.meetings import Meetings
-from gelato.nn.sparse_rows import Array, SparseRows
+from gelato.nn.sparse_rows import Array, RememberingRows, SparseRows
 
 # Lists of numbers are 3 times as fast as blocked dense products at a quarter filled
 # entries, and no faster above a half, where they also take more memory. Lists of 0/1
@@ -299,7 +299,7 @@ class AttributeRows:
     @cached_property
     def nodes(self) -> SparseRows:
         """The attributes as lists."""
-        return SparseRows.from_scipy(self.sparse)
+        return RememberingRows.from_scipy(self.sparse)
 
     def terms(self, pairs: Array) -> PairTerms:
         """Return the fastest way for these pairs, or the one asked for."""
@@ -327,7 +327,7 @@ class AttributeRows:
     def _absolute(self) -> SparseRows | None:
         """Absolute values, where any attribute is negative."""
         negative = bool(np.any(self.sparse.data < 0))
-        return SparseRows.from_scipy(abs(self.sparse)) if negative else None
+        return RememberingRows.from_scipy(abs(self.sparse)) if negative else None
 
     def _of_lists(self, lists: SparseRows) -> BinaryTerms | ValueTerms:
         if self.kind == "binary":

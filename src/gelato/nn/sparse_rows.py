@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class SparseRows:
         self._values = {} if values is None else {values.dtype: values}
 
     @classmethod
-    def from_scipy(cls, matrix: sp.csr_array) -> SparseRows:
+    def from_scipy(cls, matrix: sp.csr_array) -> Self:
         """Take over a CSR matrix, without its values if they are all 1."""
         binary = bool(np.all(matrix.data == 1))
         return cls(
@@ -113,6 +113,22 @@ class SparseRows:
     @cached_property
     def _turned(self) -> _Turned:
         return _Turned(self)
+
+
+class RememberingRows(SparseRows):
+    """Lists that keep their last product: blocks of a step ask for the same one."""
+
+    _last: tuple[Array, Array] | None = None
+
+    def times(self, table: Array, threads: int | None = None) -> Array:
+        """Return this matrix times a dense table; not to be written to."""
+        if self._last is not None:
+            known, product = self._last
+            if known.dtype == table.dtype and np.array_equal(known, table):
+                return product
+        product = super().times(table, threads)
+        self._last = (table.copy(), product)
+        return product
 
 
 class _Turned:
