@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from gelato.cli import run_folders
+from gelato.models.gnn import by_parts, curvature
 
 QUICK = ("--set", "epochs=2", "--set", "hidden=8")
 
@@ -45,3 +50,32 @@ def test_compare_beside_a_heuristic(gelato, given):
     )
     assert done.code == 0, done.err
     assert "tlc-gnn" in done.out
+
+
+def test_an_interrupted_preparation_goes_on_with_resume(gelato, given, monkeypatch):
+    """Parts in a folder are an unfinished training; resuming takes them up."""
+    assert run_folders.PARTS == by_parts.PARTS
+    monkeypatch.setattr(by_parts, "_PART", 100.0)
+    real, begun, stop = curvature.edge_curvatures, [], [True]
+
+    def stopping(first, last, *rest):
+        if stop and first > 20:
+            raise KeyboardInterrupt
+        begun.append(first)
+        real(first, last, *rest)
+
+    monkeypatch.setattr(curvature, "edge_curvatures", stopping)
+    command = ("fit", *given, "-m", "tlc-gnn", *QUICK, "-o", "run")
+    stopped = gelato(*command)
+    assert stopped.code != 0
+    assert "--resume" in stopped.err
+    assert Path("run/curvature.parts.npz").exists()
+    refused = gelato(*command)
+    assert refused.code == 1
+    assert "--resume" in refused.err
+    stop.clear()
+    begun.clear()
+    done = gelato(*command, "--resume")
+    assert done.code == 0, done.err
+    assert min(begun) > 0
+    assert not list(Path("run").glob("*.parts.npz"))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
 # that help needs no torch. A test compares the two.
 CHECKPOINT = "checkpoint.safetensors"
+# Likewise of gelato.models.gnn.by_parts: what a training had prepared before it began.
+PARTS = "*.parts.npz"
 # What other verbs put beside a run.
 LINKS, PAGE = "links.csv", "report.html"
 
@@ -87,7 +89,7 @@ def look_into_folder(folder: Path, *, resume: bool, overwrite: bool) -> Run | No
             f"{folder} holds a finished run.",
             hint="Name another folder with -o, or replace the run with --overwrite.",
         )
-    if (folder / CHECKPOINT).exists():
+    if has_checkpoint(folder):
         if resume:
             return None
         raise OutputError(
@@ -121,7 +123,7 @@ def claimed_folder(
 
 def has_checkpoint(folder: Path) -> bool:
     """Tell whether a training in a folder can go on."""
-    return (folder / CHECKPOINT).exists()
+    return (folder / CHECKPOINT).exists() or any(folder.glob(PARTS))
 
 
 def clear_run(folder: Path) -> None:
@@ -132,6 +134,7 @@ def clear_run(folder: Path) -> None:
     names += [storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT, LINKS, PAGE]
     listed = _listed_files(folder / storage.CONFIG)
     # The configuration first: without it, what is left is no run.
+    names += [path.name for path in folder.glob(PARTS)]
     for name in dict.fromkeys((storage.CONFIG, *names, *listed)):
         (folder / name).unlink(missing_ok=True)
     clear_journals(folder)

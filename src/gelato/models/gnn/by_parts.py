@@ -28,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 20.0  # between two writings, and what is worth keeping
 _LONG = 60.0  # seconds that deserve a word before they pass
-_PART = 1e8  # cost of a part: some seconds
+_PART = 3e7  # cost of a part: a second or two
+PARTS = "*.parts.npz"
+"""Names of the files."""
 
 Array = npt.NDArray[Any]
 Work = Callable[[int, int], None]
@@ -57,7 +59,7 @@ class PartFolder:
 
     def path(self, name: str) -> Path:
         """Return the file of a computation."""
-        return self.folder / f"{name}.parts.npz"
+        return self.folder / PARTS.replace("*", name)
 
     def read(self, name: str, out: Array) -> int:
         """Fill in what was done before; return how many parts that is."""
@@ -86,7 +88,7 @@ class PartFolder:
     @staticmethod
     def clear(folder: Path) -> None:
         """Remove all parts of a folder."""
-        for path in folder.glob("*.parts.npz"):
+        for path in folder.glob(PARTS):
             path.unlink(missing_ok=True)
 
 
