@@ -28,7 +28,9 @@ from gelato.ranking.scorers import (
 
 _SAMPLE_ROWS = 1024
 _SAMPLE_SECONDS = 1.0
-# Of a slow scorer as many rows are timed at once as take no longer than this.
+# Rows differ, so that of a slow scorer some are timed even if that takes longer; as
+# many at once as are not too many.
+_SLOW_ROWS, _SLOW_SECONDS = 8, 10.0
 _BLOCK_SECONDS = 4.0
 # Pairs of a row that are timed where every pair is dear.
 _ROW_PAIRS = 32
@@ -149,19 +151,21 @@ class _Timed:
 
 
 def _time_rows(row_pass: RowPass, order: IntArray) -> _Timed:
-    """Time random rows for about a second; of a slow scorer at least one."""
+    """Time random rows for about a second; of a slow scorer some, or at least one."""
     row_pass(order[:1])  # compile and warm up
     # The real pass makes its arrays a few hundred times, and not for every few rows.
     fixed = _seconds(row_pass, order[:0])[0] if row_pass.near else 0.0
     one, visited = _seconds(row_pass, order[-1:])
-    if one > _SAMPLE_SECONDS:
+    if one > _SLOW_SECONDS:
         return _Timed(one, visited, row_pass.weight(order[-1:]))
     # Dense blocks are timed at their real size: a single row would be unfair to BLAS.
     size = max(8, min(512, BLOCK_CELLS // max(1, row_pass.num_nodes)))
     size = 128 if row_pass.near else size
     size = max(1, min(size, int(_BLOCK_SECONDS / max(one, 1e-6))))
     done, visited, seconds = 0, 0, 0.0
-    while done < min(len(order), max(_SAMPLE_ROWS, size)) and seconds < _SAMPLE_SECONDS:
+    while done < min(len(order), max(_SAMPLE_ROWS, size)) and (
+        seconds < _SAMPLE_SECONDS or (done < _SLOW_ROWS and seconds < _SLOW_SECONDS)
+    ):
         block = np.sort(order[done : done + size])
         taken, found = _seconds(row_pass, block)
         seconds += max(taken - fixed, taken / 10)
