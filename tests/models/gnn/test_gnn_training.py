@@ -17,8 +17,10 @@ from gelato.errors import (
 from gelato.graph import Graph
 from gelato.models.gnn import features as feature_module
 from gelato.models.gnn import module as link_module
+from gelato.models.gnn.difference_net import dropped
 from gelato.models.gnn.presets import PRESETS, gnn_preset
 from gelato.models.gnn.task import SAMPLED, NetworkTask, clipped
+from gelato.nn.ahead import Ahead
 from gelato.splits import split_edges
 from small_graphs import community_graph
 
@@ -318,3 +320,27 @@ def test_presets_are_parameters_of_their_models():
     assert gnn_preset("hgcn", "cora") == {}
     assert gnn_preset("gelato", "cora") is None
     assert gnn_preset("gae", "mine") is None
+
+
+def test_what_validation_computes_ahead_changes_no_bit(split, monkeypatch):
+    def history():
+        model = make("bscnets", epochs=4, validate_every=2, dropout=0.5).fit(split)
+        return [
+            {key: entry[key] for key in ("epoch", "loss", *SAMPLED) if key in entry}
+            for entry in model.training_.history
+        ]
+
+    usual = history()
+    monkeypatch.setattr(Ahead, "value", lambda self, compute, *_, **__: compute())
+    assert history() == usual
+
+
+def test_dropout_keeps_means_and_drops_its_share():
+    torch.manual_seed(0)
+    x = torch.full((200, 100), 2.0, requires_grad=True)
+    found = dropped(x, 0.25)
+    assert set(found.unique().tolist()) == {0.0, torch.tensor(2 / 0.75).item()}
+    assert float((found == 0).float().mean()) == pytest.approx(0.25, abs=0.01)
+    found.sum().backward()
+    torch.testing.assert_close(x.grad * 2, found.detach())
+    assert dropped(x, 0.0) is x

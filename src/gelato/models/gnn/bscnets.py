@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -21,22 +21,27 @@ from gelato.models.gnn.difference_net import (
 from gelato.models.gnn.features import refuse_large, symmetric_average
 from gelato.models.gnn.module import LinkModule, glorot, pick
 from gelato.models.gnn.simplices import Peaks, prepare_simplices, sample_edges
+from gelato.nn.ahead import Ahead
 from gelato.nn.sparse_matrix import SparseMatrix
 
 SIMPLEX_SHARE = 0.1  # weight of the simplicial embedding's differences
-# Tables of e x e numbers alive at once in a step, and copies of every parameter
-# (value, gradient, two moments of Adam, the best epoch's).
-_TABLES, _COPIES = 8, 5
+# Tables of e x e numbers alive at once in a step and ahead of it, and copies of every
+# parameter (value, gradient, two moments of Adam, the best epoch's).
+_TABLES, _COPIES = 14, 5
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Averages over neighbours, features, and both Laplacians."""
+    """Averages over neighbours, features, both Laplacians, and what comes of them.
+
+    The simplicial embedding knows no dropout: validation computes it ahead of a step.
+    """
 
     average: SparseMatrix
     features: SparseMatrix
     lower: Peaks
     upper: Peaks
+    ahead: Ahead = field(default_factory=Ahead)
 
 
 class BScNetsModule(LinkModule):
@@ -98,7 +103,12 @@ class BScNetsModule(LinkModule):
             (self.second, self.second_bias),
             dropout=self.dropout if self.training else 0.0,
         )
-        parts = [at_most_one(convolved), at_most_one(self._simplicial(inputs))]
+        simplicial = inputs.ahead.value(
+            lambda: self._simplicial(inputs),
+            (self.lift, self.off, self.lower, self.upper, self.down),
+            training=self.training,
+        )
+        parts = [at_most_one(convolved), at_most_one(simplicial)]
         return torch.cat(parts, dim=1)
 
     def _simplicial(self, inputs: Inputs) -> Tensor:

@@ -6,6 +6,7 @@ A pair's distance is ``|w . leaky(M (e_u - e_v)^2 + b) + b'|`` with e of norm at
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -30,10 +31,22 @@ def convolve_twice(
 ) -> Tensor:
     """Return two graph convolutions, each with dropout before and a ReLU behind."""
     # Zeros stay zeros, so that only filled entries need to be dropped.
-    values = functional.dropout(features.values, dropout) if dropout else None
+    values = dropped(features.values, dropout) if dropout else None
     hidden = average.times(features.times(first[0], values)) + first[1]
-    hidden = functional.dropout(hidden.relu(), dropout)
+    hidden = dropped(hidden.relu(), dropout)
     return (average.times(hidden @ second[0]) + second[1]).relu()
+
+
+def dropped(x: Tensor, share: float) -> Tensor:
+    """Return entries times ``1 / (1 - share)``, a share of them dropped.
+
+    As torch's dropout does it, by draws of single precision: a third of its time on
+    processors that are not Intel's.
+    """
+    if not share:
+        return x
+    kept = torch.rand_like(x).ge_(share)
+    return x * kept.mul_(1.0 / (1.0 - share))
 
 
 def at_most_one(x: Tensor) -> Tensor:
