@@ -157,7 +157,6 @@ from gelato.graph import Graph
 sys.path.insert(0, sys.argv[2])
 from slow_scorers import CountingPairs, noisy_scores
 
-journal._KEEP_SECONDS = 0.0
 journal.Journal.__init__.__kwdefaults__["seconds"] = 0.0
 rng = np.random.default_rng(1)
 ends = (80 * rng.random((200, 2)) ** 1.2).astype(int)
