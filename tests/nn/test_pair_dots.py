@@ -37,6 +37,16 @@ def test_pair_dots(random):
     assert gradcheck(lambda a: pair_dots(a, a, pairs), (left,))
 
 
+def test_dots_of_training_are_those_of_scores_up_to_rounding(random):
+    table, pairs = random.normal(size=(9, 65)), random.integers(0, 9, (50, 2))
+    for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-13)):
+        one, two = np.empty(50, dtype), np.empty(50, dtype)
+        given = (table.astype(dtype), table.astype(dtype), pairs[:, 0], pairs[:, 1])
+        kernels.pair_dots(*given, one)
+        kernels.training_dots(*given, two)
+        np.testing.assert_allclose(two, one, rtol=tolerance, atol=tolerance)
+
+
 def test_mix_edges(random):
     x = states(random)
     edges = torch.tensor([[0, 1], [0, 5], [2, 8], [7, 8]])

@@ -22,7 +22,7 @@ class _PairDots(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, pairs: Tensor) -> Tensor:
         ctx.save_for_backward(left, right, pairs)
         out = left.new_empty(len(pairs))
-        kernels.pair_dots(*_arrays(left, right), *_ends(pairs), out.numpy())
+        kernels.training_dots(*_arrays(left, right), *_ends(pairs), out.numpy())
         return out
 
     @staticmethod
