@@ -215,6 +215,7 @@ def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str,
         if not cell.missing:
             continue
         what = f"{cell.method}, {cell.label}" if cell.label else cell.method
+        what += ", estimated" if cell.estimate is not None else ""
         what += f" on {cell.dataset}"
         seeds = [seed for seed in cell.missing if seed is not None]
         if seeds:
