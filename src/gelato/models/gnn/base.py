@@ -6,8 +6,8 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import EpochReport, TrainSettings
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class GNNModel(TrainedModel):
     """A network whose node states score pairs; see its subclasses.
 
@@ -59,15 +60,23 @@ class GNNModel(TrainedModel):
     """
 
     undirected_only = True
-    features: str
-    training: str
-    loss: str
-    masking: bool | None
-    batches: int
-    weight_decay: float
-    validate_exact_every: int | None
-    module_: LinkModule
-    notes_: tuple[str, ...] = ()
+    module_: LinkModule = field(init=False)
+    notes_: tuple[str, ...] = field(default=(), init=False)
+
+    features: str = "attributes"
+    training: str = "biased"
+    loss: str = "cross-entropy"
+    masking: bool | None = None
+    batches: int = 1
+    lr: float = 0.01
+    weight_decay: float = 0.0
+    epochs: int = 200
+    metric: str = "sampled-auc"
+    validate_every: int = 1
+    validate_exact_every: int | None = 100
+    patience: int | None = None
+    valid: float = 0.05
+    seed: int = 0
 
     @abstractmethod
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> LinkModule:
@@ -75,11 +84,6 @@ class GNNModel(TrainedModel):
 
         ``stored`` is the state that it will be given, if it was trained before.
         """
-
-    def _keep(self, given: dict[str, Any]) -> None:
-        """Store the arguments of ``__init__``."""
-        for name in self.parameter_defaults():
-            setattr(self, name, given[name])
 
     def fit(
         self,

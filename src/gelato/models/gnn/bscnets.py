@@ -153,6 +153,7 @@ def _kaiming(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(weights)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class BScNets(GNNModel):
     """Block simplicial complex network (Chen et al., 2022), its version for cora.
 
@@ -182,42 +183,17 @@ class BScNets(GNNModel):
     name = "bscnets"
     summary = "graph convolutions and block Hodge Laplacians of sampled edges"
 
-    hidden: int
-    dimensions: int
-    simplex_units: int
-    simplex_dimensions: int
-    pair_units: int
-    dropout: float
-    sampled_edges: int
-    normalise: bool
-
-    def __init__(
-        self,
-        *,
-        hidden: int = 64,
-        dimensions: int = 32,
-        simplex_units: int = 32,
-        simplex_dimensions: int = 8,
-        pair_units: int = 32,
-        dropout: float = 0.5,
-        sampled_edges: int = 2500,
-        normalise: bool = True,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 1,
-        lr: float = 0.005,
-        weight_decay: float = 0.0,
-        epochs: int = 2000,
-        metric: str = "sampled-auc",
-        validate_every: int = 1,
-        validate_exact_every: int | None = 100,
-        patience: int | None = 200,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hidden: int = 64
+    dimensions: int = 32
+    simplex_units: int = 32
+    simplex_dimensions: int = 8
+    pair_units: int = 32
+    dropout: float = 0.5
+    sampled_edges: int = 2500
+    normalise: bool = True
+    lr: float = 0.005
+    epochs: int = 2000
+    patience: int | None = 200
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> BScNetsModule:
         if stored is not None and "sample" in stored:

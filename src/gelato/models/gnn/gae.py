@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -116,6 +116,7 @@ def weighted_loss(states: Tensor, edges: Tensor) -> Tensor:
     return norm / total * value
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class GAE(GNNModel):
     """Graph auto-encoder (Kipf and Welling, 2016), variational by default.
 
@@ -142,36 +143,13 @@ class GAE(GNNModel):
     name = "gae"
     summary = "graph auto-encoder: graph convolutions, inner products"
 
-    hidden: int
-    dimensions: int
-    variational: bool
-    normalise: bool
-    negatives: str
-
-    def __init__(
-        self,
-        *,
-        hidden: int = 32,
-        dimensions: int = 16,
-        variational: bool = True,
-        normalise: bool = False,
-        negatives: str = "weighted",
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 1,
-        lr: float = 0.01,
-        weight_decay: float = 0.0,
-        epochs: int = 200,
-        metric: str = "last",
-        validate_every: int = 10,
-        validate_exact_every: int | None = 100,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hidden: int = 32
+    dimensions: int = 16
+    variational: bool = True
+    normalise: bool = False
+    negatives: str = "weighted"
+    metric: str = "last"
+    validate_every: int = 10
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -107,6 +108,7 @@ def row_norms(matrix: SparseMatrix) -> Tensor:
     return squares.clamp_min(0.0).sqrt().clamp_min(1e-15)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class HGCN(GNNModel):
     """Hyperbolic graph convolutions (Chami et al., 2019).
 
@@ -132,36 +134,15 @@ class HGCN(GNNModel):
     name = "hgcn"
     summary = "hyperbolic graph convolutions on the Poincare ball"
 
-    dimensions: int
-    layers: int
-    dropout: float
-    curvature: float
-    trainable_curvature: bool
-
-    def __init__(
-        self,
-        *,
-        dimensions: int = 16,
-        layers: int = 2,
-        dropout: float = 0.5,
-        curvature: float = 1.0,
-        trainable_curvature: bool = True,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 1,
-        lr: float = 0.01,
-        weight_decay: float = 1e-3,
-        epochs: int = 5000,
-        metric: str = "sampled-mean",
-        validate_every: int = 1,
-        validate_exact_every: int | None = 100,
-        patience: int | None = 100,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    dimensions: int = 16
+    layers: int = 2
+    dropout: float = 0.5
+    curvature: float = 1.0
+    trainable_curvature: bool = True
+    weight_decay: float = 1e-3
+    epochs: int = 5000
+    metric: str = "sampled-mean"
+    patience: int | None = 100
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> HGCNModule:
         return HGCNModule(

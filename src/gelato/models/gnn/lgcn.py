@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -114,6 +115,7 @@ class LGCNModule(LinkModule):
         return ProductScorer(h.reflected(points).numpy(), points.numpy())
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class LGCN(GNNModel):
     """Lorentzian graph convolutions (Zhang et al., 2021).
 
@@ -141,38 +143,16 @@ class LGCN(GNNModel):
     name = "lgcn"
     summary = "Lorentzian graph convolutions on the hyperboloid"
 
-    dimensions: int
-    layers: int
-    dropout: float
-    activation: str
-    curvature: float
-    trainable_curvature: bool
-
-    def __init__(
-        self,
-        *,
-        dimensions: int = 64,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: str = "relu",
-        curvature: float = 1.0,
-        trainable_curvature: bool = True,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 1,
-        lr: float = 0.005,
-        weight_decay: float = 0.0,
-        epochs: int = 3000,
-        metric: str = "sampled-mean",
-        validate_every: int = 1,
-        validate_exact_every: int | None = 100,
-        patience: int | None = 200,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    dimensions: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    activation: str = "relu"
+    curvature: float = 1.0
+    trainable_curvature: bool = True
+    lr: float = 0.005
+    epochs: int = 3000
+    metric: str = "sampled-mean"
+    patience: int | None = 200
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> LGCNModule:
         return LGCNModule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -85,6 +86,7 @@ class NBFNetModule(LinkModule):
         )
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class NBFNet(GNNModel):
     """Neural Bellman-Ford network (Zhu et al., 2021), for graphs of one relation.
 
@@ -114,33 +116,17 @@ class NBFNet(GNNModel):
     name = "nbfnet"
     summary = "encodings of all paths by a learned Bellman-Ford recursion"
 
-    dimensions: int
-    layers: int
-    batch_size: int
-    steps: int | None
-
-    def __init__(
-        self,
-        *,
-        dimensions: int = 32,
-        layers: int = 6,
-        batch_size: int = 64,
-        steps: int | None = None,
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool = True,
-        batches: int = 10,
-        lr: float = 0.005,
-        weight_decay: float = 0.0,
-        epochs: int = 20,
-        metric: str = "sampled-auc",
-        validate_every: int = 2,
-        validate_exact_every: int | None = 10,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    features: str = field(default="none", init=False)  # there are none
+    dimensions: int = 32
+    layers: int = 6
+    batch_size: int = 64
+    steps: int | None = None
+    masking: bool | None = True
+    batches: int = 10
+    lr: float = 0.005
+    epochs: int = 20
+    validate_every: int = 2
+    validate_exact_every: int | None = 10
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -166,6 +167,7 @@ def _scalar(units: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(1, units), nn.ReLU(), nn.Linear(units, 1)).double()
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class NeoGNN(GNNModel):
     """Neighbourhood-overlap aware network (Yun et al., 2021).
 
@@ -196,42 +198,17 @@ class NeoGNN(GNNModel):
     name = "neo-gnn"
     summary = "learned neighbourhood overlaps and graph convolutions"
 
-    hidden: int
-    layers: int
-    edge_units: int
-    pair_units: int
-    beta: float
-    dropout: float
-    batch_size: int
-    normalise: bool
-
-    def __init__(
-        self,
-        *,
-        hidden: int = 256,
-        layers: int = 3,
-        edge_units: int = 8,
-        pair_units: int = 128,
-        beta: float = 0.1,
-        dropout: float = 0.0,
-        batch_size: int = 1024,
-        normalise: bool = False,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 50,
-        lr: float = 0.001,
-        weight_decay: float = 0.0,
-        epochs: int = 200,
-        metric: str = "sampled-auc",
-        validate_every: int = 5,
-        validate_exact_every: int | None = 100,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hidden: int = 256
+    layers: int = 3
+    edge_units: int = 8
+    pair_units: int = 128
+    beta: float = 0.1
+    dropout: float = 0.0
+    batch_size: int = 1024
+    normalise: bool = False
+    batches: int = 50
+    lr: float = 0.001
+    validate_every: int = 5
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
         if self.training == "biased":

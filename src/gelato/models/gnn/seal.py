@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -136,6 +137,7 @@ class SEALModule(SubgraphModule):
         return torch.from_numpy(order[kept]), torch.from_numpy(places)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class SEAL(SubgraphModel):
     """Subgraph classification (Zhang and Chen, 2018), with DGCNN as classifier.
 
@@ -162,34 +164,10 @@ class SEAL(SubgraphModel):
     summary = "graph classifier on the labelled subgraph of each pair"
     copies = 2  # the reference lists positives in both directions
 
-    hidden: int
-    dropout: float
-
-    def __init__(
-        self,
-        *,
-        hops: int = 1,
-        max_nodes: int | None = None,
-        hidden: int = 32,
-        dropout: float = 0.5,
-        batch_size: int = 32,
-        steps: int | None = None,
-        features: str = NO_FEATURES,
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 10,
-        lr: float = 0.0001,
-        weight_decay: float = 0.0,
-        epochs: int = 50,
-        metric: str = "sampled-auc",
-        validate_every: int = 1,
-        validate_exact_every: int | None = None,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hidden: int = 32
+    dropout: float = 0.5
+    features: str = NO_FEATURES
+    lr: float = 0.0001
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,7 @@ class SubgraphModule(LinkModule):
         return self.classify(torch.cat(described))
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class SubgraphModel(GNNModel):
     """A network on subgraphs of pairs; see its subclasses.
 
@@ -95,10 +97,13 @@ class SubgraphModel(GNNModel):
         The most steps per epoch, which then need not see every positive.
     """
 
-    hops: int
-    max_nodes: int | None
-    batch_size: int
-    steps: int | None
+    hops: int = 1
+    max_nodes: int | None = None
+    batch_size: int = 32
+    steps: int | None = None
+    batches: int = 10
+    epochs: int = 50
+    validate_exact_every: int | None = None
     # How often an epoch of biased training lists every positive.
     copies = 1
 

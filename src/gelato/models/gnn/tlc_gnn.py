@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -139,6 +140,7 @@ class TLCGNNModule(LinkModule):
         return weights[:, :-SIZE], weights[:, -SIZE:]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class TLCGNN(GNNModel):
     """Topological loop-counting network (Yan et al., 2021).
 
@@ -169,42 +171,19 @@ class TLCGNN(GNNModel):
     name = "tlc-gnn"
     summary = "graph convolutions and persistence images of loops around a pair"
 
-    hidden: int
-    dimensions: int
-    pair_units: int
-    dropout: float
-    hops: int
-    hide_target: bool
-    normalise: bool
-    _folder: Path | None = None
+    _folder: Path | None = field(default=None, init=False)
     _rehearsing = False
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 100,
-        dimensions: int = 16,
-        pair_units: int = 25,
-        dropout: float = 0.5,
-        hops: int = 1,
-        hide_target: bool = False,
-        normalise: bool = True,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 1,
-        lr: float = 0.005,
-        weight_decay: float = 0.0,
-        epochs: int = 2000,
-        metric: str = "sampled-auc",
-        validate_every: int = 1,
-        validate_exact_every: int | None = 100,
-        patience: int | None = 200,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hidden: int = 100
+    dimensions: int = 16
+    pair_units: int = 25
+    dropout: float = 0.5
+    hops: int = 1
+    hide_target: bool = False
+    normalise: bool = True
+    lr: float = 0.005
+    epochs: int = 2000
+    patience: int | None = 200
 
     def fit(
         self,

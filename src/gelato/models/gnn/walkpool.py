@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
@@ -166,6 +167,7 @@ def _profile(sums: Tensor, omega: Tensor) -> Tensor:
     return torch.cat(parts, dim=2).flatten(1)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class WalkPool(SubgraphModel):
     """Walk pooling (Pan et al., 2022), on states of a variational auto-encoder.
 
@@ -195,41 +197,15 @@ class WalkPool(SubgraphModel):
     name = "walkpool"
     summary = "learned walks on the subgraph of each pair, with and without its edge"
 
-    dimensions: int
-    pretraining: int
-    hidden: int
-    units: int
-    dropout: float
     _rehearsing = False
 
-    def __init__(
-        self,
-        *,
-        hops: int = 2,
-        max_nodes: int | None = None,
-        dimensions: int = 32,
-        pretraining: int = 500,
-        hidden: int = 32,
-        units: int = 1440,
-        dropout: float = 0.5,
-        batch_size: int = 32,
-        steps: int | None = None,
-        features: str = "attributes",
-        training: str = "biased",
-        loss: str = "cross-entropy",
-        masking: bool | None = None,
-        batches: int = 10,
-        lr: float = 0.00005,
-        weight_decay: float = 0.0,
-        epochs: int = 50,
-        metric: str = "sampled-auc",
-        validate_every: int = 1,
-        validate_exact_every: int | None = None,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
+    hops: int = 2
+    dimensions: int = 32
+    pretraining: int = 500
+    hidden: int = 32
+    units: int = 1440
+    dropout: float = 0.5
+    lr: float = 0.00005
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> WalkPoolModule:
         if stored is None:
