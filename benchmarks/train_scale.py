@@ -152,7 +152,7 @@ def main() -> None:
         record["chosen"] = choose()
         keep(record)
         return
-    nodes, seeds, epochs = (int(a) for a in (*given, *(100_000, 3, 20)[len(given) :]))
+    nodes, seeds, epochs = (int(a) for a in (*given, *(100_000, 3, 12)[len(given) :]))
     for seed in range(1, seeds + 1):
         known = {(run["nodes"], run["seed"]) for run in record["runs"]}
         if (nodes, seed) not in known:
