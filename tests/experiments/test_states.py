@@ -149,6 +149,8 @@ def test_claims_rest_on_exact_cells_only(mixed, done, monkeypatch):
 @pytest.mark.parametrize("estimate", [None, 0.5])
 def test_a_struck_ranking_of_a_run_goes_on(tmp_path, slow, estimate):
     spec = RunSpec("slow", "tiny", estimate=estimate)
+    every = []
+    slow.on_pairs = every.append
     whole = perform(spec, tmp_path / "one", tmp_path / "there")
     results, work = tmp_path / "two", tmp_path / "here"
 
@@ -166,7 +168,7 @@ def test_a_struck_ranking_of_a_run_goes_on(tmp_path, slow, estimate):
     for one in (whole, record):
         del one["metrics"]["seconds"]
     assert record["metrics"] == whole["metrics"]
-    assert max(seen) < 600
+    assert max(seen) < max(every)
     stored = json.loads(result_path(results, spec).read_text())
     assert stored["metrics"]["estimated"] == (estimate is not None)
 

@@ -16,7 +16,7 @@ from plain_images import network, plain_image
 
 def drawn(seed):
     made = [
-        nx.gnp_random_graph(11, 0.3, seed=seed),
+        nx.gnp_random_graph(11, 0.45, seed=seed),
         nx.powerlaw_cluster_graph(9, 2, 0.7, seed=seed),
         nx.disjoint_union(nx.complete_graph(4), nx.path_graph(5)),
     ][seed % 3]
