@@ -5,7 +5,7 @@ The graphs are of the family of ``benchmarks/scale.py``, with the attributes tha
 a process's: graph, kernels and evaluation included) and is kept in
 ``results/benchmarks/train_scale.json`` as soon as it is done: run again to go on.
 Settings were chosen on the validation edges of a graph of 10,000 nodes
-(``--choose``), which the record holds as well.
+(``--choose``, kept in the record as ``chosen``).
 
     python benchmarks/train_scale.py [NODES] [SEEDS] [EPOCHS] | --choose
 """
