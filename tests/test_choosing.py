@@ -70,7 +70,7 @@ class TestUntrained:
         choice = choose(split_of(no_attributes), 60)
         assert set(choice.candidates["kind"]) == {"plain"}
         assert "no attributes" in choice.reason
-        assert choice.seconds < 20
+        assert choice.seconds < 60
 
     def test_everything_is_recorded(self):
         choice = choose(split_of(homophilous), 60, seed=3, train=False)
@@ -204,7 +204,7 @@ class TestTrained:
         assert gain >= -2 * error, choice.reason
         if draw in SIGNAL:
             assert gain > 2 * error
-        assert choice.seconds < 12
+        assert choice.seconds < 30
 
 
 def test_the_split_may_be_replaced():

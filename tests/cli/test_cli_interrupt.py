@@ -122,7 +122,7 @@ def test_control_c_from_outside(small, tmp_path):
         if line.startswith("epoch 1 of"):
             break
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in errors

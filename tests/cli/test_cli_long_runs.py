@@ -93,13 +93,13 @@ def test_what_takes_too_long_is_refused_with_an_estimate_named(gelato, slow, com
 
 
 def test_a_forecast_knows_of_the_estimate(gelato, slow, command):
-    slow.seconds = 0.001
+    slow.seconds = 0.003
     told = [*command, "--dry-run", "--json", "--threads", 1]
     whole = gelato(*told).json["forecast"][0]
     part = gelato(*told, "--estimate", 0.01).json["forecast"][0]
     assert part["near_pairs"] < whole["pairs"]
-    # 435 pairs less the known ones, a millisecond each and what starting takes.
-    assert 0.25 < whole["seconds"] - 0.3 < 1.0
+    # 435 pairs less the known ones, three milliseconds each and what starting takes.
+    assert 0.9 < whole["seconds"] < 60
     assert part["seconds"] < whole["seconds"]
 
 

@@ -145,8 +145,8 @@ class TestDeath:
             [sys.executable, str(script)], capture_output=True, text=True, check=False
         )
         worker, folder = told.stdout.split()
-        assert _within(20, lambda: not Path(folder).exists())
-        assert _within(20, lambda: not _alive(int(worker)))
+        assert _within(120, lambda: not Path(folder).exists())
+        assert _within(120, lambda: not _alive(int(worker)))
 
 
 def _alive(pid):

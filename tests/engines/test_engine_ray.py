@@ -122,7 +122,7 @@ class TestAddress:
             started = time.monotonic()
             with pytest.raises(EngineError, match="timed out"):
                 check_address(f"127.0.0.1:{silent.getsockname()[1]}")
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
 
     @pytest.mark.parametrize("address", ["here", "host:", ":1", "a:0", "a:99999"])
     def test_no_address_at_all(self, address):

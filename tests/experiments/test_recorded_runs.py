@@ -163,7 +163,7 @@ def test_a_second_process_waits_and_does_not_repeat(places, tmp_path):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(result_path(tmp_path / "elsewhere", PLAIN), target)
         assert process.poll() is None
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert out.strip() == done["digest"]
 

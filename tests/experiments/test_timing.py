@@ -54,7 +54,7 @@ def test_a_long_inference_is_forecast_and_says_so():
         row = Row("slow", "tiny", {}, (None,), {})
         found = timing.measure(row, split, 0.01)
         assert found["inference_forecast"] is True
-        assert 1.0 < found["inference_seconds"] < 8.0
+        assert 1.0 < found["inference_seconds"] < 60
         assert "≈" in _time_row(row, found, {}, Path())[-2]
         Slow.seconds = 0.0
         found = timing.measure(row, split, 1.0)

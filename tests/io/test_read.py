@@ -314,5 +314,5 @@ def test_a_million_edges_take_seconds(tmp_path):
     pl.DataFrame(ends).write_csv(tmp_path / "e.csv")
     start = time.perf_counter()
     graph = read_graph(tmp_path / "e.csv")
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 60
     assert graph.num_nodes == 50_000

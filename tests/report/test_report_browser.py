@@ -177,7 +177,7 @@ def test_download_is_csv_without_formulas(page, run_summary, tmp_path):
     page.execute_cdp_cmd("Browser.setDownloadBehavior", where)
     page.find_element(By.ID, "download").click()
     path = tmp_path / "links.csv"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     with path.open(encoding="utf-8", newline="") as file:
