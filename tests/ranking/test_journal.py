@@ -115,8 +115,8 @@ def test_time_of_earlier_sittings_counts(split, tmp_path, monkeypatch):
     hours = SimpleNamespace(monotonic=itertools.count(0, 3600).__next__)
     with monkeypatch.context() as patched:
         patched.setattr("gelato.ranking.journal.time", hours)
+        stopping = CountingPairs(scores, stop_after=1500)
         with pytest.raises(KeyboardInterrupt):
-            stopping = CountingPairs(scores, stop_after=1500)
             gelato.evaluate(stopping, split, resume=tmp_path)
     result = gelato.evaluate(CountingPairs(scores), split, resume=tmp_path)
     assert result.seconds >= 3600
