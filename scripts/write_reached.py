@@ -1,8 +1,8 @@
-"""Write what networks reached, from the recorded runs, into their pages in the docs.
+"""Write what methods reached, from the recorded runs, into the README and their pages.
 
-A page of ``docs/models`` named after a method holds its table between two comments:
-``<!-- recorded -->`` and ``<!-- end of recorded -->``. What stands outside of them is
-written by hand.
+The README, and a page of ``docs/models`` named after a method, hold their table between
+two comments: ``<!-- recorded -->`` and ``<!-- end of recorded -->``. What stands
+outside of them is written by hand.
 
     python scripts/write_reached.py
 """
@@ -19,6 +19,7 @@ from gelato.experiments.tables import Cell, cells
 from gelato.io import write_text_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "models"
 RESULTS = ROOT / "results"
 _TRAININGS = {
@@ -34,7 +35,7 @@ _HEADER = "| training | graph | AP, % | paper | AUC, % | paper | seeds |"
 
 def pages() -> list[Path]:
     """Return the pages that have a table."""
-    every = sorted(PAGES.glob("*.md"))
+    every = [README, *sorted(PAGES.glob("*.md"))]
     return [page for page in every if _BLOCK.search(page.read_text("utf-8"))]
 
 
@@ -47,9 +48,32 @@ def table(method: str) -> str:
     return "\n" + "\n".join(lines) + "\n\n"
 
 
+def overview() -> str:
+    """Return the mean AP of every method on every graph, and Gelato's in the paper."""
+    experiment = read_experiment("ap")
+    found = {(c.method, c.dataset): c for c in _cells(experiment)}
+    methods = list(dict.fromkeys(method for method, _ in found))
+    lines = [f"| | {' | '.join(experiment.datasets)} |", "|---|---|---|---|---|---|"]
+    for method in methods:
+        texts = [_short(found.get((method, name))) for name in experiment.datasets]
+        title = f"**{method}**" if method == "Gelato" else method
+        lines.append(f"| {title} | {' | '.join(texts)} |")
+    theirs = [found["Gelato", name].published for name in experiment.datasets]
+    lines.append(f"| Gelato in the paper | {' | '.join(f'{x:.2f}' for x in theirs)} |")
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def _short(cell: Cell | None) -> str:
+    """Return the mean; ``~`` marks an estimate, ``<`` a shorter training."""
+    if cell is None or not cell.values:
+        return "-"
+    mark = "~" if cell.estimate is not None else ""
+    return f"{mark}{cell.mean:.2f}{' <' if cell.label else ''}"
+
+
 def _rows(name: str, method: str) -> Iterator[str]:
     experiment = read_experiment(name).of([method])
-    auc = {(c.dataset, c.label): c for c in _cells(read_experiment("auc"), method)}
+    auc = {(c.dataset, c.label): c for c in _cells(read_experiment("auc").of([method]))}
     for cell in cells(experiment, RESULTS, "ap"):
         if not cell.values:
             continue
@@ -67,8 +91,8 @@ def _rows(name: str, method: str) -> Iterator[str]:
         yield f"| {' | '.join(parts)} |"
 
 
-def _cells(experiment: Experiment, method: str) -> list[Cell]:
-    return cells(experiment.of([method]), RESULTS)
+def _cells(experiment: Experiment) -> list[Cell]:
+    return cells(experiment, RESULTS)
 
 
 def _numbers(cell: Cell) -> tuple[str, str]:
@@ -80,7 +104,8 @@ def _numbers(cell: Cell) -> tuple[str, str]:
 
 def refreshed(page: Path) -> str:
     """Return the text of a page with its table up to date."""
-    return _BLOCK.sub(lambda _: table(page.stem), page.read_text("utf-8"))
+    new = overview() if page == README else table(page.stem)
+    return _BLOCK.sub(lambda _: new, page.read_text("utf-8"))
 
 
 def main() -> None:
