@@ -158,6 +158,14 @@ class TestFit:
         assert "per epoch" in gelato(*fit_of(small, "--dry-run")).out
         assert sorted(Path().iterdir()) == before
 
+    def test_a_forecast_of_what_may_stop_early_is_the_most(self, gelato, small):
+        told = gelato(*fit_of(small, "--dry-run", "-m", "gae")).out
+        assert "at most" not in told
+        stopping = fit_of(small, "--dry-run", "-m", "lgcn", "--set", "patience=7")
+        told = " ".join(gelato(*stopping).out.split())
+        assert "at most about" in told
+        assert "it stops after 7 validations without gain" in told
+
     def test_threads_are_not_kept(self, gelato, small):
         assert gelato(*fit_of(small, "--threads", "1")).code == 0
         assert library.load("run").threads is None

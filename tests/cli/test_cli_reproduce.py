@@ -11,6 +11,7 @@ import pytest
 from test_cli_bad_input import refused
 
 import gelato as library
+from gelato.cli.training_forecast import TrainingForecast
 from gelato.experiments import paper
 from gelato.experiments.paper import Experiment, Row
 from gelato.graph import Graph
@@ -156,6 +157,22 @@ class TestLooking:
         times = {row["run"]: row["seconds"] for row in plan["missing"]}
         assert times["gelato on tiny, seed 2"] > 0
         assert times["gelato on tiny, seed 1, longer"] is None
+
+    def test_a_plan_says_what_may_stop_early(self, gelato, toy, monkeypatch):
+        rows = tuple(Row(name, "citeseer", {}, (1,), {}) for name in ("gae", "hgcn"))
+        networks = replace(TOY, rows=rows)
+        monkeypatch.setattr(paper, "read_experiment", lambda name: networks)
+        coming = TrainingForecast(1, 1, 1, 1, None, 0.0, 1.0, 1.0, 1.0, 60.0, 1)
+        monkeypatch.setattr(
+            "gelato.cli.training_forecast.forecast_training",
+            lambda screen, model, split: replace(
+                coming, patience=getattr(model, "patience", None)
+            ),
+        )
+        told = " ".join(gelato("reproduce", "--dry-run").out.split())
+        assert "gae on citeseer, seed 1 about 60 s" in told
+        assert "hgcn on citeseer, seed 1 at most about 60 s" in told
+        assert "to fit in all at most about 2 min" in told
 
     def test_a_shared_training_counts_once(self, gelato, toy, monkeypatch):
         stages = tuple(

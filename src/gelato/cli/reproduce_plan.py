@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gelato.cli import numbers
@@ -26,37 +27,51 @@ def show_plan(
     from gelato.experiments.jobs import count_parts, missing_jobs, run_specs
 
     missing = missing_jobs(experiments, place, seeds)
-    known: dict[str, float | None] = {}
-    known |= _known_seconds(run_specs(experiments, seeds), place)
+    known: dict[str, _Cost] = {}
+    known |= _known_costs(run_specs(experiments, seeds), place)
     trained: set[str] = set()
-    rows, total = [], 0.0
+    rows: list[dict[str, Any]] = []
+    total = 0.0
     for job in missing:
-        seconds: float | None = None
-        started = False
+        cost, started = _UNKNOWN, False
         if job.spec is not None:
-            seconds = _seconds(screen, job.spec, known, trained, place)
+            cost = _cost(screen, job.spec, known, trained, place)
             started = (place.work / job.spec.name).is_dir()
-        total += seconds or 0.0
-        rows.append({"run": job.title, "started": started, "seconds": seconds})
+        total += cost.seconds or 0.0
+        rows.append({"run": job.title, "started": started} | asdict(cost))
     every = count_parts(experiments, seeds)
     screen.show(f"{every - len(missing)} of {every} runs are recorded.")
     if rows:
         lines = [
             (
                 row["run"],
-                "unknown" if row["seconds"] is None else _about(row["seconds"]),
+                _text(row["seconds"], most=row["may_stop_early"]),
                 "resumes" if row["started"] else "",
             )
             for row in rows
         ]
         screen.show("", make_table("missing run", "time to fit", "", rows=lines))
         if total:
-            screen.show("", make_facts([("in all", f"at least {_about(total)}")]))
+            most = any(row["may_stop_early"] for row in rows)
+            screen.show("", make_facts([("to fit in all", _text(total, most=most))]))
     screen.give({"runs": every, "missing": rows, "seconds": total or None})
 
 
-def _about(seconds: Any) -> str:
-    return f"about {numbers.duration(float(seconds))}"
+@dataclass(frozen=True)
+class _Cost:
+    """Time to fit, if it is known, and whether it is the most that it can be."""
+
+    seconds: float | None
+    may_stop_early: bool = False
+
+
+_UNKNOWN = _Cost(None)
+
+
+def _text(seconds: Any, *, most: bool = False) -> str:
+    if seconds is None:
+        return "unknown"
+    return f"{'at most ' if most else ''}about {numbers.duration(float(seconds))}"
 
 
 def _key(spec: RunSpec) -> str:
@@ -65,7 +80,7 @@ def _key(spec: RunSpec) -> str:
     return f"{spec.method} {spec.dataset} {spec.label} {parameters}"
 
 
-def _known_seconds(specs: Sequence[RunSpec], place: Place) -> dict[str, float]:
+def _known_costs(specs: Sequence[RunSpec], place: Place) -> dict[str, _Cost]:
     """Return the mean time to fit of recorded runs that differ in the seed alone."""
     from gelato.experiments.runs import find_result
 
@@ -74,16 +89,16 @@ def _known_seconds(specs: Sequence[RunSpec], place: Place) -> dict[str, float]:
         record = find_result(place.results, spec)
         if record is not None:
             spent.setdefault(_key(spec), []).append(record["fit_seconds"])
-    return {key: sum(times) / len(times) for key, times in spent.items()}
+    return {key: _Cost(sum(times) / len(times)) for key, times in spent.items()}
 
 
-def _seconds(
+def _cost(
     screen: Screen,
     spec: RunSpec,
-    known: dict[str, float | None],
+    known: dict[str, _Cost],
     trained: set[str],
     place: Place,
-) -> float | None:
+) -> _Cost:
     """Return what fitting a run takes; a training that two share counts once."""
     from gelato.experiments.runs import find_result, first_stage
 
@@ -91,14 +106,14 @@ def _seconds(
     if stage.name in trained or (
         stage != spec and find_result(place.results, stage) is not None
     ):
-        return 0.0
+        return _Cost(0.0)
     trained.add(stage.name)
     if _key(spec) not in known:
-        known[_key(spec)] = _timed_seconds(screen, spec)
+        known[_key(spec)] = _timed_cost(screen, spec)
     return known[_key(spec)]
 
 
-def _timed_seconds(screen: Screen, spec: RunSpec) -> float | None:
+def _timed_cost(screen: Screen, spec: RunSpec) -> _Cost:
     """Time the first steps of a run, if its graph is on this machine."""
     from gelato.cli.training_forecast import forecast_training
     from gelato.datasets import list_datasets, load_dataset
@@ -108,8 +123,10 @@ def _timed_seconds(screen: Screen, spec: RunSpec) -> float | None:
     here = {facts.name for facts in list_datasets() if facts.path is not None}
     model = make_run_model(spec)
     if spec.dataset not in here or not is_trained(model):
-        return None
+        return _UNKNOWN
     screen.line(f"timing a few steps of {spec.method} on {spec.dataset}")
     split = split_edges(load_dataset(spec.dataset))
     coming = forecast_training(screen, model, split)
-    return None if coming is None else coming.seconds
+    if coming is None:
+        return _UNKNOWN
+    return _Cost(coming.seconds, coming.patience is not None)

@@ -27,6 +27,8 @@ class TrainingForecast:
         Pairs that an epoch ranks, where the training set fixes them.
     epochs, steps : int
         Epochs, and steps per epoch.
+    patience : int, optional
+        Validations without gain after which it stops: it may take less time then.
     preparation_seconds : float
         Time before the first step, where a model needs much.
     step_seconds, validation_seconds, epoch_seconds, seconds : float
@@ -39,6 +41,7 @@ class TrainingForecast:
     pairs: int | None
     epochs: int
     steps: int
+    patience: int | None
     preparation_seconds: float
     step_seconds: float
     validation_seconds: float
@@ -71,6 +74,7 @@ def forecast_training(
         pairs=_pairs(model, split),
         epochs=model.epochs,
         steps=model.steps_,
+        patience=getattr(model, "patience", None),
         preparation_seconds=trial.preparation_seconds,
         step_seconds=trial.step_seconds,
         validation_seconds=validation,
@@ -106,14 +110,27 @@ def give_training_forecast(
                 ),
                 (
                     "training",
-                    f"about {numbers.duration(coming.seconds)} for "
-                    f"{numbers.plural(coming.epochs, 'epoch')}",
+                    f"{about(coming)} for {numbers.plural(coming.epochs, 'epoch')}"
+                    f"{_may_stop(coming)}",
                 ),
                 ("memory", numbers.size(coming.peak_bytes)),
             ]
         )
     )
     screen.give({"training_forecast": asdict(coming)})
+
+
+def about(coming: TrainingForecast) -> str:
+    """Return the time in all as text, which is the most for one that stops early."""
+    most = "" if coming.patience is None else "at most "
+    return f"{most}about {numbers.duration(coming.seconds)}"
+
+
+def _may_stop(coming: TrainingForecast) -> str:
+    if coming.patience is None:
+        return ""
+    checks = numbers.plural(coming.patience, "validation")
+    return f"; it stops after {checks} without gain"
 
 
 def _preparation(coming: TrainingForecast) -> list[tuple[str, str]]:
