@@ -8,12 +8,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import engine_tasks as tasks
 import numpy as np
 import pytest
 
-from gelato.engines import ThreadEngine, current_engine, make_engine, use_engine
+from gelato.engines import (
+    ThreadEngine,
+    current_engine,
+    make_engine,
+    process_worker,
+    use_engine,
+)
 from gelato.engines.packing import pack, unpack
 from gelato.engines.processes import MAX_ATTEMPTS, ProcessEngine
 from gelato.errors import EngineError, InputError, UnknownNameError, UsageError
@@ -147,6 +154,28 @@ class TestDeath:
         worker, folder = told.stdout.split()
         assert _within(120, lambda: not Path(folder).exists())
         assert _within(120, lambda: not _alive(int(worker)))
+
+    @pytest.mark.parametrize("broken", ["recv", "send_bytes"])
+    def test_a_dead_driver_is_noticed_by_either_end_of_the_line(
+        self, broken, tmp_path, monkeypatch
+    ):
+        """The line may break before the thread that follows the driver wakes up."""
+
+        def fail(*_):
+            raise BrokenPipeError
+
+        message = SimpleNamespace(path="", item=b"")
+        line = {"recv": lambda: message, "send_bytes": lambda _: None} | {broken: fail}
+        dead = SimpleNamespace(join=lambda seconds=None: None, is_alive=lambda: False)
+        monkeypatch.setattr(process_worker, "parent_process", lambda: dead)
+        for name in ("be_a_worker", "_follow_driver"):
+            monkeypatch.setattr(process_worker, name, lambda *_: None)
+        monkeypatch.setattr(process_worker, "perform", lambda *_: None)
+        monkeypatch.setattr(process_worker.signal, "signal", lambda *_: None)
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        process_worker.serve(SimpleNamespace(**line), str(folder))
+        assert not folder.exists()
 
 
 def _alive(pid):

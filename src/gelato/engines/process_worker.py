@@ -45,7 +45,8 @@ def serve(connection: Connection, folder: str) -> None:
         outcome = perform(message.path, lambda m=message: _load(m), message.item)  # type: ignore[misc]
         try:
             connection.send_bytes(pickle.dumps(outcome, protocol=5))
-        except OSError:
+        except OSError:  # it died while this worked for it
+            _tidy_up(folder)
             return
 
 
