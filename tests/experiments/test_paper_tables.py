@@ -195,11 +195,17 @@ def test_claims_follow_from_the_published_tables(tmp_path):
 def test_a_gain_is_over_the_graphs_that_are_recorded():
     paper = scores_of("ap")
     here = {"Gelato": {"cora": 4.0, "photo": 30.0}, "AC": {"cora": 2.0}}
-    assert shared_graphs(here, ["AC"]) == ["cora"]
+    assert shared_graphs(paper, here, ["AC"]) == ["cora"]
     claim = _gain("gain", "52.6 %", (paper, here), ["AC"], "")
     assert claim.ours == 100.0
     assert claim.note == "ours is over cora, where the paper's tables give 60.5 %"
     assert _gain("gain", "", (paper, {}), ["AC"], "").ours is None
+
+
+def test_a_gain_over_the_weaker_of_two_rivals_is_none():
+    paper = {"AC": {"cora": 2.0, "photo": 9.0}, "CN": {"cora": 1.0, "photo": 10.0}}
+    here = {"Gelato": {"cora": 4.0, "photo": 30.0}, "AC": paper["AC"]}
+    assert shared_graphs(paper, here, ["AC", "CN"]) == ["cora"]
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -86,7 +86,7 @@ def _gain(
 ) -> Claim:
     """Return a gain; ours over the graphs where both sides are recorded."""
     paper, here = scores
-    graphs = shared_graphs(here, rivals)
+    graphs = shared_graphs(paper, here, rivals)
     ours = mean_gain(here, rivals, graphs) if graphs else None
     if graphs and len(graphs) < len(DATASETS):
         there = mean_gain(paper, rivals, graphs)
@@ -98,14 +98,18 @@ def _gain(
     return Claim(name, printed, mean_gain(paper, rivals), ours, "%", note, command)
 
 
-def shared_graphs(scores: Scores, rivals: Sequence[str]) -> list[str]:
-    """Return the graphs on which Gelato and at least one rival are recorded."""
-    return [
-        dataset
-        for dataset in DATASETS
-        if dataset in scores.get("Gelato", {})
-        and any(dataset in scores.get(rival, {}) for rival in rivals)
-    ]
+def shared_graphs(paper: Scores, here: Scores, rivals: Sequence[str]) -> list[str]:
+    """Return the graphs on which Gelato and the paper's best rival are recorded.
+
+    A gain over weaker rivals alone would flatter Gelato.
+    """
+    found = []
+    for dataset in DATASETS:
+        known = [rival for rival in rivals if dataset in paper.get(rival, {})]
+        best = max(known, key=lambda rival: paper[rival][dataset], default="")
+        if dataset in here.get("Gelato", {}) and dataset in here.get(best, {}):
+            found.append(dataset)
+    return found
 
 
 def _training_gain(results: Path) -> Claim:
