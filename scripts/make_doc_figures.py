@@ -7,7 +7,6 @@ example. Run it with ``python scripts/make_doc_figures.py``: it takes seconds.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from statistics import mean
@@ -20,6 +19,8 @@ from matplotlib.ticker import FuncFormatter
 
 import gelato
 from gelato.drawing import GREY, PALETTE, STYLE, write_figure
+from gelato.experiments.paper import read_experiment
+from gelato.experiments.tables import row_records
 from gelato.report.figures import draw_example
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,12 +31,11 @@ BLUE, ORANGE, GREEN = PALETTE[:3]
 
 
 def recorded(dataset: str = "citeseer") -> dict[str, dict[str, float]]:
-    """Return AP and AUC of recorded runs, in percent, as means over the seeds."""
+    """Return AP and AUC of the AP table's runs, in percent, as means over the seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((ROOT / "results" / "runs" / dataset).glob("*.json")):
-        run = json.loads(path.read_text("utf-8"))
-        if run["spec"]["method"] in METHODS and not run["spec"]["label"]:
-            found.setdefault(run["spec"]["method"], []).append(run)
+    for row in read_experiment("ap").on([dataset]).of(METHODS).rows:
+        if runs := row_records(row, ROOT / "results"):
+            found[row.method] = list(runs)
     return {
         method: {
             "ap": 100 * mean(run["metrics"]["ap"] for run in runs),
