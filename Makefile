@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)          ## run the main job on the embedded graph
 	$(BIN)/gelato demo
 
-test: $(STAMP)          ## the fast tests (some four minutes, no network)
+test: $(STAMP)          ## the fast tests (minutes, no network)
 	$(BIN)/python -m pytest -n 2
 
 test-all: $(STAMP)      ## every test, the slow ones too

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gelato.experiments.document import paper_text, seed_text, spread
-from gelato.experiments.paper import Experiment, read_experiment
+from gelato.experiments.paper import read_experiment
 from gelato.experiments.tables import Cell, cells
 from gelato.io import write_text_atomic
 
@@ -51,7 +51,7 @@ def table(method: str) -> str:
 def overview() -> str:
     """Return the mean AP of every method on every graph, and Gelato's in the paper."""
     experiment = read_experiment("ap")
-    found = {(c.method, c.dataset): c for c in _cells(experiment)}
+    found = {(c.method, c.dataset): c for c in cells(experiment, RESULTS)}
     methods = list(dict.fromkeys(method for method, _ in found))
     lines = [f"| | {' | '.join(experiment.datasets)} |", "|---|---|---|---|---|---|"]
     for method in methods:
@@ -73,7 +73,8 @@ def _short(cell: Cell | None) -> str:
 
 def _rows(name: str, method: str) -> Iterator[str]:
     experiment = read_experiment(name).of([method])
-    auc = {(c.dataset, c.label): c for c in _cells(read_experiment("auc").of([method]))}
+    areas = cells(read_experiment("auc").of([method]), RESULTS)
+    auc = {(c.dataset, c.label): c for c in areas}
     for cell in cells(experiment, RESULTS, "ap"):
         if not cell.values:
             continue
@@ -89,10 +90,6 @@ def _rows(name: str, method: str) -> Iterator[str]:
             seed_text(cell.seeds),
         )
         yield f"| {' | '.join(parts)} |"
-
-
-def _cells(experiment: Experiment) -> list[Cell]:
-    return cells(experiment, RESULTS)
 
 
 def _numbers(cell: Cell) -> tuple[str, str]:

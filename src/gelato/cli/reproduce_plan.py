@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gelato.cli import numbers
 from gelato.cli.screen import Screen, make_facts, make_table
 from gelato.cli.training import is_trained
+from gelato.cli.training_forecast import about
 
 if TYPE_CHECKING:
     from gelato.experiments.jobs import Place
@@ -68,10 +68,8 @@ class _Cost:
 _UNKNOWN = _Cost(None)
 
 
-def _text(seconds: Any, *, most: bool = False) -> str:
-    if seconds is None:
-        return "unknown"
-    return f"{'at most ' if most else ''}about {numbers.duration(float(seconds))}"
+def _text(seconds: float | None, *, most: bool) -> str:
+    return "unknown" if seconds is None else about(seconds, most=most)
 
 
 def _key(spec: RunSpec) -> str:

@@ -110,8 +110,8 @@ def give_training_forecast(
                 ),
                 (
                     "training",
-                    f"{about(coming)} for {numbers.plural(coming.epochs, 'epoch')}"
-                    f"{_may_stop(coming)}",
+                    f"{about(coming.seconds, most=coming.patience is not None)} for "
+                    f"{numbers.plural(coming.epochs, 'epoch')}{_may_stop(coming)}",
                 ),
                 ("memory", numbers.size(coming.peak_bytes)),
             ]
@@ -120,10 +120,9 @@ def give_training_forecast(
     screen.give({"training_forecast": asdict(coming)})
 
 
-def about(coming: TrainingForecast) -> str:
-    """Return the time in all as text, which is the most for one that stops early."""
-    most = "" if coming.patience is None else "at most "
-    return f"{most}about {numbers.duration(coming.seconds)}"
+def about(seconds: float, *, most: bool) -> str:
+    """Return a time to fit as text; it is the most for what may stop early."""
+    return f"{'at most ' if most else ''}about {numbers.duration(seconds)}"
 
 
 def _may_stop(coming: TrainingForecast) -> str:
