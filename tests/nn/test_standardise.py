@@ -98,9 +98,30 @@ def test_estimate_from_a_separate_sample() -> None:
     step = Step()
     dealer = HashDealer(step.structure, step.training, batches=1, seed=0)
     everything = dealer.batch(0, 0)
-    sampled = step.scores(step.weights, sigma="estimate", sample=everything)
-    exact = step.scores(step.weights, sigma="exact")
+    weights = step.weights.clone().requires_grad_()
+    sampled = step.scores(weights, sigma="estimate", sample=everything)
+    exact = step.scores(weights, sigma="exact")
     torch.testing.assert_close(sampled, exact, rtol=1e-12, atol=1e-14)
+    ours, theirs = (
+        torch.autograd.grad(positive.sum() - 2 * negative.sum(), weights)[0]
+        for positive, negative in (sampled, exact)
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+
+
+@given(seed=st.integers(0, 1000), sizes=st.tuples(*[st.integers(0, 30)] * 2))
+def test_joined_lists_hold_the_pairs_of_both(seed: int, sizes: tuple[int, int]) -> None:
+    structure = Step().structure
+    random = np.random.default_rng(seed)
+    lists = [
+        structure.sort_pairs(random.integers(0, structure.num_nodes, (size, 2)))[0]
+        for size in sizes
+    ]
+    joined, position = lists[0].joined(lists[1])
+    assert np.all(np.diff(joined.rows()) >= 0)
+    for method in (PairLists.rows, PairLists.listed_columns):
+        parts = np.concatenate([method(one) for one in lists])
+        np.testing.assert_array_equal(method(joined)[position], parts)
 
 
 def test_estimates_of_the_squares_average_to_the_exact_value() -> None:

@@ -66,6 +66,24 @@ class PairLists:
         shift = np.repeat(self.begin - self.offsets[:-1], np.diff(self.offsets))
         return self.columns[np.arange(len(self)) + shift].astype(np.int64)
 
+    def joined(self, other: PairLists) -> tuple[PairLists, IntArray]:
+        """Return the pairs of two lists as one, and where each pair went.
+
+        Returns
+        -------
+        lists : PairLists
+        position : (len(self) + len(other),) int64
+            Where the values of this list's pairs, then the other's, are in ``lists``.
+        """
+        rows = np.concatenate([self.rows(), other.rows()])
+        columns = np.concatenate([self.listed_columns(), other.listed_columns()])
+        order = np.argsort(rows, kind="stable")
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        offsets = self.offsets + other.offsets
+        joined = columns[order].astype(self.columns.dtype)
+        return PairLists(offsets[:-1].copy(), offsets, joined), position
+
 
 @dataclass(frozen=True, eq=False)
 class StepMatrix:

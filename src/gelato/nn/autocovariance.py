@@ -155,33 +155,26 @@ def autocovariance(
 
 
 class _SumOfSquares(torch.autograd.Function):
-    """Sum of R^2 over all n^2 entries, block of rows by block of rows."""
+    """Sum of R^2 over all n^2 entries, block of rows by block of rows.
+
+    A scalar, so its gradient is computed at once, while a block's scores are there.
+    """
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, walk: Walk) -> Tensor:
         matrix = walk.structure.step(as_array(weights), walk.mask)
         none = PairLists.empty(matrix.num_nodes, walk.structure.column_dtype)
-        total = 0.0
+        total, gradient = 0.0, np.zeros(walk.structure.num_edges)
         for block in _row_blocks(walk.structure):
-            _, squares = score_pairs(
+            scores, squares = score_pairs(
                 matrix, (none, block), t=walk.t, threads=walk.threads
             )
             total += float(squares[1])
-        ctx.kept = (matrix, walk)
-        return weights.new_tensor(total, dtype=torch.float64)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        matrix, walk = ctx.kept
-        none = PairLists.empty(matrix.num_nodes, walk.structure.column_dtype)
-        total = np.zeros(walk.structure.num_edges)
-        for block in _row_blocks(walk.structure):
-            scores, _ = score_pairs(
-                matrix, (none, block), t=walk.t, threads=walk.threads
-            )
+            if not ctx.needs_input_grad[0]:
+                continue
             by_score = 4.0 * scores[1]
             by_score[block.diagonal()] *= 0.5
-            total += pull_gradients(
+            gradient += pull_gradients(
                 matrix,
                 (none, block),
                 scores,
@@ -190,9 +183,13 @@ class _SumOfSquares(torch.autograd.Function):
                 t=walk.t,
                 threads=walk.threads,
             )
-        scaled = total * float(gradients[0])
-        out = torch.from_numpy(scaled.astype(matrix.values.dtype))
-        return out.to(gradients[0].device), None
+        ctx.gradient = torch.from_numpy(gradient).to(weights.device)
+        ctx.dtype = weights.dtype
+        return weights.new_tensor(total, dtype=torch.float64)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return (ctx.gradient * gradients[0]).to(ctx.dtype), None
 
 
 def sum_of_squares(weights: Tensor, walk: Walk) -> Tensor:

@@ -142,21 +142,37 @@ def standardised_scores(
     """
     mask = pairs.edge[positives] if hidden is None else hidden
     walk = Walk(pairs.structure, t, mask, threads)
-    steady, drawn = list_scores(weights, walk, (pairs.lists, negatives))
+    steady, drawn, uniform = _scores(weights, walk, pairs.lists, negatives, sample)
     n = pairs.structure.num_nodes
     if sigma == "exact":
         squares = sum_of_squares(weights, walk)
     elif sigma == "estimate":
-        uniform = drawn
-        if sample is not None:
-            none = PairLists.empty(n, pairs.structure.column_dtype)
-            uniform, _ = list_scores(weights, walk, (sample, none))
         squares = estimated_squares(steady, uniform, pairs)
     else:
         raise UsageError(f"sigma is {sigma!r}, expected 'estimate' or 'exact'.")
     scale = (squares / (n * n - 1.0)).rsqrt().to(weights.dtype)
     at = torch.from_numpy(pairs.position[positives]).to(weights.device)
     return steady[at] * scale, drawn * scale
+
+
+def _scores(
+    weights: Tensor,
+    walk: Walk,
+    steady: PairLists,
+    negatives: PairLists,
+    sample: PairLists | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return R at three lists of pairs, the last by default the second's.
+
+    The sample joins the negatives, so that a row is walked once for all three.
+    """
+    if sample is None:
+        first, drawn = list_scores(weights, walk, (steady, negatives))
+        return first, drawn, drawn
+    both, position = negatives.joined(sample)
+    first, second = list_scores(weights, walk, (steady, both))
+    values = second[torch.from_numpy(position)]
+    return first, values[: len(negatives)], values[len(negatives) :]
 
 
 def estimated_squares(steady: Tensor, uniform: Tensor, pairs: TrainingPairs) -> Tensor:
