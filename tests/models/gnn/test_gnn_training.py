@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import psutil
 import pytest
@@ -69,6 +71,17 @@ def test_gae_learns_from_its_other_negatives(negatives, split):
     model = make("gae", negatives=negatives, epochs=30).fit(split)
     losses = [entry["loss"] for entry in model.training_.history]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+@pytest.mark.parametrize("training", ["biased", "unbiased"])
+def test_balanced_loss_averages_positives_and_negatives_apart(training, split):
+    positive = torch.tensor([[1.0], [-2.0]])
+    negative = torch.tensor([[0.5], [3.0], [-1.0], [0.0]])
+    task = task_of(make("lgcn", training=training, loss="balanced", batches=2), split)
+    value = task.objective(positive, negative, None)
+    by_hand = -np.mean([math.log(1 / (1 + math.exp(-x))) for x in positive])
+    by_hand -= np.mean([math.log(1 - 1 / (1 + math.exp(-x))) for x in negative])
+    assert value.item() == pytest.approx(by_hand, rel=1e-6)
 
 
 class TestNegatives:

@@ -37,8 +37,9 @@ class GNNModel(TrainedModel):
         What the network is given about nodes.
     training : {"biased", "unbiased"}
         As many negatives as positives, or every negative once an epoch.
-    loss : {"cross-entropy", "n-pair"}
-        Training loss.
+    loss : {"cross-entropy", "balanced", "n-pair"}
+        Training loss. "balanced" is the cross entropy with positives and negatives
+        averaged apart, so that all negatives weigh as much as all positives.
     masking : bool, optional
         Hide a step's positives from the messages; default only if unbiased.
     batches : int

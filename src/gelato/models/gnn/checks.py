@@ -49,7 +49,7 @@ _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
 }
 _CHOICES = {
     "training": ("biased", "unbiased"),
-    "loss": ("cross-entropy", "n-pair"),
+    "loss": ("cross-entropy", "balanced", "n-pair"),
     "negatives": ("weighted", "redrawn", "fixed"),
     "activation": ("relu", "elu"),
 }

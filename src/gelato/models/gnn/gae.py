@@ -154,9 +154,10 @@ class GAE(GNNModel):
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""
         super().check_parameters()
-        if self._is_weighted and self.loss == "n-pair":
+        if self._is_weighted and self.loss != "cross-entropy":
             raise UsageError(
-                'negatives="weighted" weighs a cross entropy, and the loss is n-pair.',
+                'negatives="weighted" weighs a cross entropy, and the loss is '
+                f"{self.loss}.",
                 hint='Use negatives="redrawn", or training="unbiased".',
             )
 

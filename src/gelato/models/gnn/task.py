@@ -43,8 +43,8 @@ class NetworkSettings:
     ----------
     training : {"biased", "unbiased"}
         As many negatives as positives, or every negative once an epoch.
-    loss : {"cross-entropy", "n-pair"}
-        Training loss.
+    loss : {"cross-entropy", "balanced", "n-pair"}
+        Training loss; "balanced" averages positives and negatives apart.
     masking : bool
         Hide a step's positives from the messages.
     batches : int
@@ -147,7 +147,7 @@ class NetworkTask:
             parts = [NPairLoss()(one, two, groups) for one, two in heads]
             return torch.stack(parts).sum()
         missed, alarms = functional.softplus(-positive), functional.softplus(negative)
-        if self.settings.training == "biased":
+        if self.settings.training == "biased" or self.settings.loss == "balanced":
             return missed.mean(dim=0).sum() + alarms.mean(dim=0).sum()
         return (missed.sum() + alarms.sum()) / (len(positive) + len(negative))
 
