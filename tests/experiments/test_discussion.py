@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gelato.experiments.discussion import differences, stale_remarks
+from gelato.experiments.document import discussion_lines
 from gelato.experiments.paper import (
     Experiment,
     Remark,
@@ -50,3 +51,18 @@ def test_every_difference_is_told_with_what_is_known_of_it():
     other = replace(EXPERIMENT, remarks=(replace(REMARK, metric="auc"),))
     told = {one.method: text for one, text in differences(other, found)}
     assert told["MLP"] == "not discussed yet"
+
+
+def test_what_is_said_of_several_cells_is_said_once():
+    remark = replace(REMARK, methods=("MLP", "AC"))
+    experiment = replace(EXPERIMENT, remarks=(remark,))
+    lines = discussion_lines(experiment, [cell(3.0), cell(2.0, "AC"), cell(9.0, "CN")])
+    assert lines[2:] == [
+        "- It is so.",
+        "    - MLP on cora: 3.00 against 5.00 ± 0.10, -2.00 with a tolerance of 0.31",
+        "    - AC on cora: 2.00 against 5.00 ± 0.10, -3.00 with a tolerance of 0.31",
+        "- CN on cora: 9.00 against 5.00 ± 0.10, +4.00 with a tolerance of 0.31. "
+        "Not discussed yet.",
+        "",
+    ]
+    assert discussion_lines(experiment, [cell(5.0)]) == []

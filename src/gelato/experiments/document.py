@@ -87,7 +87,7 @@ def _section(
             lines += _matrix([cell for cell in found if cell.metric == metric])
         lines += _states(found)
         missing = missing_commands(experiment, found)
-        discussed = _discussion(experiment, found)
+        discussed = discussion_lines(experiment, found)
     else:
         tables = section_tables(experiment, results)
         lines += [line for table in tables for line in _plain_table(table)]
@@ -194,17 +194,23 @@ def _figures(
     return lines
 
 
-def _discussion(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
-    """Return every difference outside its tolerance, with what is known of it."""
-    lines = []
+def discussion_lines(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """Return every difference outside its tolerance, by what is known of it."""
+    told: dict[str, list[str]] = {}
     for cell, text in differences(experiment, found):
         where = f"{cell.method} on {cell.dataset}"
         where += f", {cell.label}" if cell.label else ""
         numbers = f"{number_text(cell)} against {paper_text(cell)}"
-        lines.append(
-            f"- {where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
-            f"{cell.tolerance:.2f}. {text[0].upper()}{text[1:].rstrip('.')}."
+        told.setdefault(f"{text[0].upper()}{text[1:].rstrip('.')}.", []).append(
+            f"{where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
+            f"{cell.tolerance:.2f}"
         )
+    lines = []
+    for text, told_of in told.items():
+        if len(told_of) == 1:
+            lines.append(f"- {told_of[0]}. {text}")
+        else:
+            lines += [f"- {text}", *(f"    - {cell}" for cell in told_of)]
     return ["Differences:", "", *lines, ""] if lines else []
 
 
