@@ -136,12 +136,13 @@ def _inference_time(model: Any, split: EdgeSplit, most: float) -> dict[str, Any]
 def training_settings(row: Row) -> dict[str, dict[str, Any]]:
     """Return a method's parameters for biased and for unbiased training.
 
-    Those of unbiased training are the ones of the table with unbiased training.
+    Those of unbiased training are the ones of the table with unbiased training, of a
+    graph on which the training is not cut short.
     """
     found = (
         other.parameters
         for other in read_experiment("ap-unbiased").rows
-        if other.method == row.method
+        if other.method == row.method and not other.label
     )
     unbiased = next(found, {})
     changed = {k: v for k, v in unbiased.items() if k in ("training", "batches")}
