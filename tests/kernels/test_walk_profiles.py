@@ -49,18 +49,19 @@ def test_three_products_give_all_that_eight_give(n, chance, seed):
     np.testing.assert_allclose(out, slow_sums(R), rtol=1e-4, atol=1e-6)
 
 
-def test_buckets_of_padded_matrices_change_nothing():
+def test_packed_subgraphs_equal_one_matrix_after_another():
     """Subgraphs of many sizes, two channels, against one matrix after another."""
     rng = np.random.default_rng(3)
     n = 60
     half = np.triu(rng.random((n, n)) < 0.04, 1)
-    half[0, 1:50] = True  # a hub: subgraphs of more than 16 and more than 32 nodes
+    half[0, 1:50] = True  # a hub: subgraphs of up to 50 nodes
     graph = sp.csr_array((half | half.T).astype(float))
     neighbours = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
     pairs = np.array([[0, 1], [57, 59], [2, 55], [56, 58], [3, 4], [51, 52]])
     packed = pack_subgraphs(pairs, neighbours, hops=1, joined=True)
     sizes = np.diff(packed.start)
-    assert len(np.unique(-(-sizes // 16))) > 1
+    assert sizes.min() < 10
+    assert sizes.max() == 50
     values = torch.rand(len(packed.columns), 2, dtype=torch.float64) / 4
     values.requires_grad_()
     ours = walk_sums(packed, values)

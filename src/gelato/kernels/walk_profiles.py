@@ -3,7 +3,7 @@
 A walk of several steps is followed on one subgraph at a time. Its matrix R (rows are
 targets and sum to 1; the transpose of the paper's P) has few entries per row, so that
 R^2, R^3 and R^4 are three products of sparse rows with dense ones. All that is asked of
-R^5 .. R^8 are traces and four entries, which are sums over products of these.
+R^5 .. R^8 are traces and four entries: those of R, R^2, R^3 and R^4 times R^4.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ SLOPE = 0.2
 """Of the leaky activation."""
 # Pairs whose classifier runs at once: a multiple of a tile's rows.
 _GROUP = 48
+# Rows and columns of a block of a matrix that is transposed.
+_BLOCK = 16
 _FAST = {"reassoc", "contract"}  # sums by vectors, always in the same order
 
 
@@ -36,18 +38,19 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_turned(a: Any, b: Any) -> Any:
-    """Return the trace of ``a @ b``."""
-    total = np.float32(0.0)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            total += a[i, j] * b[j, i]
-    return total
+@numba.njit(cache=True, nogil=True)
+def _turn(a: Any, out: Any) -> None:
+    """Write the transpose, by blocks that stay in the cache."""
+    count = a.shape[0]
+    for top in range(0, count, _BLOCK):
+        for left in range(0, count, _BLOCK):
+            for j in range(left, min(left + _BLOCK, count)):
+                for i in range(top, min(top + _BLOCK, count)):
+                    out[j, i] = a[i, j]
 
 
 @numba.njit(cache=True, nogil=True)
-def _step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
+def step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
     """Write ``R @ right``."""
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
@@ -71,19 +74,6 @@ def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _corner(a: Any, b: Any, ends: Any) -> Any:
-    """Return returns and crossings of ``a @ b``: sums of its entries at both ends."""
-    count = a.shape[0]
-    back = across = np.float32(0.0)
-    for y in range(2):
-        for k in range(count):
-            ends[k] = b[k, y]
-        back += _dot(a[y], ends[:count])
-        across += _dot(a[1 - y], ends[:count])
-    return back, across
-
-
-@numba.njit(cache=True, nogil=True)
 def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
     """Write returns, crossings and traces of R^2 .. R^8, ``(3, POWERS)``.
 
@@ -98,18 +88,14 @@ def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
     """
     count = rows.size - 1
     size = count * count
-    one = flat[0, :size].reshape(count, count)
-    two = flat[1, :size].reshape(count, count)
-    three = flat[2, :size].reshape(count, count)
-    four = flat[3, :size].reshape(count, count)
-    one[:] = 0
-    for i in range(count):
-        for slot in range(rows[i], rows[i + 1]):
-            one[i, columns[slot]] = values[slot]
+    two = flat[0, :size].reshape(count, count)
+    three = flat[1, :size].reshape(count, count)
+    four = flat[2, :size].reshape(count, count)
+    turned = flat[3, :size].reshape(count, count)
     _square(rows, columns, values, two)
-    _step(rows, columns, values, two, three)
-    _step(rows, columns, values, three, four)
-    ends = np.empty(count, np.float32)
+    step(rows, columns, values, two, three)
+    step(rows, columns, values, three, four)
+    _turn(four, turned)
     for place, power in enumerate((two, three, four)):
         out[0, place] = power[0, 0] + power[1, 1]
         out[1, place] = power[0, 1] + power[1, 0]
@@ -117,12 +103,21 @@ def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
         for i in range(count):
             total += power[i, i]
         out[2, place] = total
-    halves = ((one, four), (three, three), (three, four), (four, four))
-    for place in range(4):
-        a, b = halves[place]
-        back, across = _corner(a, b, ends)
-        out[0, 3 + place], out[1, 3 + place] = back, across
-        out[2, 3 + place] = _dot_turned(a, b)
+        out[0, 4 + place] = _dot(power[0], turned[0]) + _dot(power[1], turned[1])
+        out[1, 4 + place] = _dot(power[0], turned[1]) + _dot(power[1], turned[0])
+        total = np.float32(0.0)
+        for i in range(count):
+            total += _dot(power[i], turned[i])
+        out[2, 4 + place] = total
+    back = across = total = np.float32(0.0)
+    for i in range(count):
+        for slot in range(rows[i], rows[i + 1]):
+            value, source = values[slot], columns[slot]
+            total += value * four[source, i]
+            if i < 2:
+                back += value * four[source, i]
+                across += value * four[source, 1 - i]
+    out[0, 3], out[1, 3], out[2, 3] = back, across, total
 
 
 @numba.njit(cache=True, nogil=True)

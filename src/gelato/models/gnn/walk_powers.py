@@ -1,20 +1,19 @@
-"""Returns, crossings and traces of learned walks, with gradients.
-
-Subgraphs of about the same size go through batched products together: sizes are
-rounded up to multiples of 16, and what is added is 0 throughout.
-"""
+"""Returns, crossings and traces of learned walks, with gradients."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from gelato.graph import IntArray
+from gelato.kernels.chunks import balanced_chunks, run_chunks
 from gelato.kernels.subgraphs import Packed
+from gelato.kernels.walk_gradients import follow_packed, unfollow_packed
 from gelato.kernels.walk_profiles import POWERS
-
-_ROUND = 16
 
 
 def row_softmax(scores: Tensor, rows: Tensor, count: int, without: Tensor) -> Tensor:
@@ -40,6 +39,39 @@ def row_softmax(scores: Tensor, rows: Tensor, count: int, without: Tensor) -> Te
     return terms / sums.index_select(0, rows).clamp_min(1e-16)
 
 
+class _WalkSums(torch.autograd.Function):
+    """Sums of walks on packed subgraphs, of entries ``(channels, e)``."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, packed: Packed) -> Tensor:
+        pairs = len(packed.start) - 1
+        out = values.new_empty(pairs, len(values), 3, POWERS)
+        csr = packed.start, packed.rows, packed.columns
+        given, found = values.detach().numpy(), out.numpy()
+
+        def follow(bounds: tuple[int, int]) -> None:
+            follow_packed(csr, given, *bounds, found)
+
+        _by_chunks(packed, follow)
+        ctx.csr, ctx.packed = csr, packed
+        ctx.save_for_backward(values)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (values,) = ctx.saved_tensors
+        out = torch.empty_like(values)
+        given = values.detach().numpy(), gradient.contiguous().numpy()
+        found = out.numpy()
+
+        def unfollow(bounds: tuple[int, int]) -> None:
+            unfollow_packed(ctx.csr, *given, *bounds, found)
+
+        _by_chunks(ctx.packed, unfollow)
+        return out, None
+
+
 def walk_sums(packed: Packed, values: Tensor) -> Tensor:
     """Return returns, crossings and traces of walks of 2 to 8 steps.
 
@@ -55,49 +87,14 @@ def walk_sums(packed: Packed, values: Tensor) -> Tensor:
     (p, channels, 3, POWERS) Tensor
         By pair and channel.
     """
-    sizes = np.diff(packed.start)
-    rounded = -(-sizes // _ROUND) * _ROUND
-    channels = values.shape[1]
-    entry_rows = np.repeat(np.arange(len(packed.nodes)), np.diff(packed.rows))
-    owners = packed.owners
-    parts, order = [], []
-    for size in np.unique(rounded):
-        pairs = np.flatnonzero(rounded == size)
-        entries = np.flatnonzero(rounded[owners[entry_rows]] == size)
-        cells = _cells(packed, pairs, entry_rows[entries], entries, int(size))
-        chosen = values.index_select(0, torch.from_numpy(entries))
-        flat = chosen.new_zeros(len(pairs) * int(size) ** 2, channels)
-        flat = flat.index_copy(0, torch.from_numpy(cells), chosen)
-        matrices = flat.T.reshape(channels * len(pairs), int(size), int(size))
-        found = _sums(matrices).view(channels, len(pairs), 3, POWERS)
-        parts.append(found.transpose(0, 1))
-        order.append(pairs)
-    back = np.argsort(np.concatenate(order))
-    return torch.cat(parts).index_select(0, torch.from_numpy(back))
+    found: Tensor = _WalkSums.apply(  # type: ignore[no-untyped-call]
+        values.T.contiguous(), packed
+    )
+    return found
 
 
-def _cells(
-    packed: Packed, pairs: IntArray, rows: IntArray, entries: IntArray, size: int
-) -> IntArray:
-    """Return where entries lie in matrices of one size, one after another."""
-    place = np.zeros(len(packed.start) - 1, np.int64)
-    place[pairs] = np.arange(len(pairs))
-    owner = packed.owners[rows]
-    start = packed.start[owner]
-    cells: IntArray = (place[owner] * size + rows - start) * size
-    return cells + packed.columns[entries] - start
-
-
-def _sums(one: Tensor) -> Tensor:
-    """Return ``(b, 3, POWERS)`` of matrices ``(b, s, s)``, by three products."""
-    two = torch.bmm(one, one)
-    three, four = torch.bmm(two, one), torch.bmm(two, two)
-    corners = [power[:, :2, :2] for power in (two, three, four)]
-    traces = [power.diagonal(dim1=1, dim2=2).sum(dim=1) for power in (two, three, four)]
-    for a, b in ((one, four), (three, three), (three, four), (four, four)):
-        corners.append(torch.bmm(a[:, :2, :], b[:, :, :2]))
-        traces.append((a * b.transpose(1, 2)).sum(dim=(1, 2)))
-    corner = torch.stack(corners, dim=1)
-    back = corner[:, :, 0, 0] + corner[:, :, 1, 1]
-    across = corner[:, :, 0, 1] + corner[:, :, 1, 0]
-    return torch.stack([back, across, torch.stack(traces, dim=1)], dim=1)
+def _by_chunks(packed: Packed, task: Callable[[tuple[int, int]], None]) -> None:
+    """Call a task with the bounds of chunks of subgraphs that cost about the same."""
+    entries = np.diff(packed.rows[packed.start])
+    bounds = balanced_chunks(entries * np.diff(packed.start).astype(np.float64))
+    run_chunks(lambda c: task((int(bounds[c]), int(bounds[c + 1]))), len(bounds) - 1)
