@@ -77,6 +77,11 @@ def test_a_record_holds_what_is_needed_to_believe_it(places, spec):
         assert 1 <= record["training"]["best_epoch"] <= 2
 
 
+def test_a_record_tells_the_threads_that_were_used(places, monkeypatch):
+    monkeypatch.setenv("GELATO_THREADS", "3")
+    assert perform(PLAIN, *places)["threads"] == 3
+
+
 def test_nothing_is_run_twice(places, monkeypatch):
     first = perform(TRAINED, *places)
     monkeypatch.setattr(runs, "_run", lambda *_: pytest.fail("it was run again"))

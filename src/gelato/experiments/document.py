@@ -267,8 +267,9 @@ def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]
     return [
         "## Recorded runs",
         "",
-        "Times are wall-clock, on machines that also did other work; "
-        "`results/benchmarks` and `gelato reproduce time` have clean ones.",
+        "Times are wall-clock, most of them of one thread, on machines that also did "
+        "other work; `results/benchmarks` and `gelato reproduce time` have clean ones. "
+        "As `threads`, the first records give the cores of the machine.",
         "",
         *_table(header, (_run_row(row, found) for row, found in rows.values()), 3),
         *_provenance(every),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -28,6 +27,7 @@ from gelato.experiments.records import (
     read_record,
     write_record,
 )
+from gelato.kernels.chunks import default_threads
 from gelato.models.registry import make, model_class
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit, split_edges
@@ -225,7 +225,7 @@ def _run(
         "fit_seconds": sitting if training is None else training.seconds,
         "peak_rss_mb": round(peak_rss_mb(), 1),
         "environment": environment(),
-        "threads": len(os.sched_getaffinity(0)),
+        "threads": default_threads(),
         "commit": code_commit(),
     }
     if getattr(model, "notes_", ()):

@@ -8,7 +8,6 @@ rows, and says so.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from gelato.experiments.records import (
     write_record,
 )
 from gelato.experiments.runs import refuse_other_split
+from gelato.kernels.chunks import default_threads
 from gelato.models.registry import make
 from gelato.ranking import evaluate
 from gelato.ranking.evaluate import test_candidates
@@ -195,7 +195,7 @@ def _machine(split: EdgeSplit, dataset: str) -> dict[str, Any]:
         "dataset": dataset,
         "split": split.fingerprint,
         "environment": environment(),
-        "threads": len(os.sched_getaffinity(0)),
+        "threads": default_threads(),
     }
 
 
