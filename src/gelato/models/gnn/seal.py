@@ -89,14 +89,15 @@ class SEALModule(SubgraphModule):
             limit=self.max_nodes,
             last_label=LABELS - 1,
         )
-        average = packed_average(packed)
         rows = self.label_rows(int(packed.labels.max()) + 1)
         y = rows.index_select(0, torch.from_numpy(packed.labels))
         if states[1] is not None:
             y = y + states[1].index_select(0, torch.from_numpy(packed.nodes))
-        layers = [torch.tanh(average.times(y) + self.biases[0])]
+        layers = [torch.tanh(packed_average(packed, y) + self.biases[0])]
         for weights, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            layers.append(torch.tanh(average.times(layers[-1] @ weights) + bias))
+            layers.append(
+                torch.tanh(packed_average(packed, layers[-1] @ weights) + bias)
+            )
         kept, places = self._sort(layers[-1], packed.start, packed.owners)
         chosen = torch.cat([layer.index_select(0, kept) for layer in layers], dim=1)
         # The first flat convolution has the stride of its kernel: a map per node. A

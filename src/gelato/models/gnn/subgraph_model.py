@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.parts import run_shares
+from gelato.kernels.sparse_products import average_rows
 from gelato.kernels.subgraphs import Packed, subgraph_sizes
 from gelato.models.gnn.base import GNNModel
 from gelato.models.gnn.features import refuse_large
 from gelato.models.gnn.module import LinkModule
 from gelato.models.gnn.subgraph_task import SubgraphTask
 from gelato.models.gnn.task import NetworkSettings
-from gelato.nn.sparse_matrix import SparseMatrix
 from gelato.splits import EdgeSplit
 from gelato.training.batches import NegativePairs, generator
 
@@ -180,11 +182,31 @@ def neighbours(graph: Graph) -> Neighbours:
     return adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
 
 
-def packed_average(packed: Packed) -> SparseMatrix:
-    """Return ``D^-1/2 (A + I) D^-1/2`` of packed subgraphs, weights not used."""
-    size = len(packed.nodes)
-    root = 1.0 / np.sqrt(np.diff(packed.rows) + 1.0)
-    row = np.repeat(np.arange(size), np.diff(packed.rows))
-    values = root[row] * root[packed.columns]
-    edges = sp.csr_array((values, packed.columns, packed.rows), shape=(size, size))
-    return SparseMatrix(edges + sp.diags_array(root * root))
+def packed_average(packed: Packed, dense: Tensor) -> Tensor:
+    """Return ``D^-1/2 (A + I) D^-1/2`` of packed subgraphs times a dense table.
+
+    Weights are not used. The matrix is its own transpose, hence its own gradient.
+    """
+    return cast(Tensor, _Average.apply(dense, packed))  # type: ignore[no-untyped-call]
+
+
+class _Average(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, packed: Packed) -> Tensor:
+        ctx.packed = packed
+        degrees = np.diff(packed.rows)
+        ctx.root = np.float32(1.0) / np.sqrt(degrees.astype(np.float32) + 1)
+        return _averaged(packed, ctx.root, dense)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return _averaged(ctx.packed, ctx.root, gradient), None
+
+
+def _averaged(packed: Packed, root: FloatArray, dense: Tensor) -> Tensor:
+    out = torch.empty_like(dense, memory_format=torch.contiguous_format)
+    table = dense.detach().contiguous().numpy()
+    work = partial(average_rows, packed.rows, packed.columns, root, table, out.numpy())
+    run_shares(work, len(out))
+    return out

@@ -106,9 +106,9 @@ class WalkPoolModule(SubgraphModule):
             pairs.numpy(), graph, hops=self.hops, limit=self.max_nodes, joined=True
         )
         nodes = torch.from_numpy(packed.nodes)
-        average = packed_average(packed)
-        one = average.times(first.index_select(0, nodes)) + self.biases[0]
-        two = average.times(self._drop(one.relu()) @ self.weights[1]) + self.biases[1]
+        one = packed_average(packed, first.index_select(0, nodes)) + self.biases[0]
+        y = self._drop(one.relu()) @ self.weights[1]
+        two = packed_average(packed, y) + self.biases[1]
         both = torch.cat([one, two], dim=1)
         query, key = (
             self._attend(side, looked_up.index_select(0, nodes), both)
