@@ -20,8 +20,8 @@ class Ordering:
     text, dataset : str
         What is said, and of which graph.
     published, ours : str
-        Whether the paper's numbers and ours hold it: "holds", "broken: ..." or what
-        is missing.
+        Whether the paper's numbers and ours hold it: "holds" or "broken: ...", and
+        what is missing.
     command : str
         What runs what is missing; empty if nothing is.
     """
@@ -42,7 +42,7 @@ def orderings(results: Path) -> list[Ordering]:
             paper = _verdict(_values(entry, dataset, None, tables))
             ours = _verdict(_values(entry, dataset, results, tables))
             command = ""
-            if ours.startswith("missing") and _runs(entry, dataset, ours):
+            if "missing" in ours and _runs(entry, dataset, ours):
                 command = f"gelato reproduce {entry['table']} --datasets {dataset}"
             found.append(Ordering(entry["text"], dataset, paper, ours, command))
     return found
@@ -84,7 +84,11 @@ def _verdict(groups: list[dict[str, float | None]]) -> str:
         for two, b in below.items()
         if a is not None and b is not None and a <= b
     ]
-    if broken:
-        return f"broken: {'; '.join(broken)}"
     missing = [name for part in groups for name, value in part.items() if value is None]
-    return f"missing: {', '.join(missing)}" if missing else "holds"
+    known = [[v for v in part.values() if v is not None] for part in groups]
+    parts = [f"broken: {'; '.join(broken)}"] if broken else []
+    if not broken and all(known):
+        parts.append("holds")
+    if missing:
+        parts.append(f"missing: {', '.join(missing)}")
+    return "; ".join(parts)

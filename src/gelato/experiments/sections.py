@@ -276,7 +276,7 @@ def _orderings(results: Path) -> Table:
     rows = tuple((o.text, o.dataset, o.published, o.ours) for o in found)
     missing = {f"{o.text} on {o.dataset}": o.command for o in found if o.command}
     header = ("ordering of AP", "dataset", "paper's numbers", "ours")
-    return Table(header, rows, 4, "Orderings", missing)
+    return Table(header, rows, 4, "Orderings, of full and exact runs", missing)
 
 
 def _number(value: float | None, unit: str) -> str:
