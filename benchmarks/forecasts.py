@@ -36,7 +36,7 @@ def run(command: str, spec: dict[str, Any], *more: str) -> dict[str, Any]:
     words = [sys.executable, "-m", "gelato", command, "--dataset", dataset]
     words += ["--model", name, "--seed", str(spec["seed"]), "--json", "-q", *more]
     for key, value in spec["parameters"].items():
-        words += ["--set", f"{key}={json.dumps(value)}"]
+        words += ["--set", f"{key}={'none' if value is None else json.dumps(value)}"]
     done = subprocess.run(
         words, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, check=True
     )

@@ -166,6 +166,16 @@ class TestFit:
         assert "at most about" in told
         assert "it stops after 7 validations without gain" in told
 
+    def test_a_forecast_counts_rankings_of_all_pairs(self, gelato, small, monkeypatch):
+        name = "gelato.cli.training_forecast._validation_seconds"
+        monkeypatch.setattr(name, lambda *_: 1000.0)
+        options = ("-m", "gae", "--dry-run", "--json")
+        for every, times in ((2, EPOCHS // 2), (EPOCHS, 1), (EPOCHS + 1, 0)):
+            given = ("--set", f"validate_exact_every={every}")
+            told = gelato(*fit_of(small, *options, *given)).json["training_forecast"]
+            assert 1000 * times < told["seconds"] < 1000 * times + 900
+            assert told["epoch_seconds"] == pytest.approx(told["seconds"] / EPOCHS)
+
     def test_threads_are_not_kept(self, gelato, small):
         assert gelato(*fit_of(small, "--threads", "1")).code == 0
         assert library.load("run").threads is None

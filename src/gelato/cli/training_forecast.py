@@ -69,6 +69,7 @@ def forecast_training(
             validation = steps * trial.step_seconds
     checks = -(-model.epochs // model.validate_every)
     training = trial.step_seconds * model.steps_
+    rankings, ranking = _rankings(model, split)
     return TrainingForecast(
         edges=len(split.train),
         pairs=_pairs(model, split),
@@ -78,10 +79,12 @@ def forecast_training(
         preparation_seconds=trial.preparation_seconds,
         step_seconds=trial.step_seconds,
         validation_seconds=validation,
-        epoch_seconds=training + validation * checks / model.epochs,
+        epoch_seconds=training
+        + (validation * checks + ranking * rankings) / model.epochs,
         seconds=trial.preparation_seconds
         + training * model.epochs
-        + validation * checks,
+        + validation * checks
+        + ranking * rankings,
         peak_bytes=_peak_bytes(),
     )
 
@@ -143,6 +146,17 @@ def _pairs(model: Any, split: EdgeSplit) -> int | None:
     if kind == "unbiased":
         return int(split.train_graph.num_pairs)
     return 2 * len(split.train) if kind == "biased" else None
+
+
+def _rankings(model: Any, split: EdgeSplit) -> tuple[int, float]:
+    """Return how often all pairs are ranked beside a sampled validation, and how long.
+
+    Steps that were timed are of the first epochs, which do not get that far.
+    """
+    every = getattr(model, "validate_exact_every", None)
+    if every is None or model.epochs < every or "sampled" not in model.metric:
+        return 0, 0.0
+    return model.epochs // every, _validation_seconds(model, split)
 
 
 def _validation_seconds(model: Any, split: EdgeSplit) -> float:
