@@ -169,7 +169,7 @@ class TestFit:
     def test_a_forecast_counts_rankings_of_all_pairs(self, gelato, small, monkeypatch):
         name = "gelato.cli.training_forecast._validation_seconds"
         monkeypatch.setattr(name, lambda *_: 1000.0)
-        options = ("-m", "gae", "--dry-run", "--json")
+        options = ("-m", "lgcn", "--dry-run", "--json")
         for every, times in ((2, EPOCHS // 2), (EPOCHS, 1), (EPOCHS + 1, 0)):
             given = ("--set", f"validate_exact_every={every}")
             told = gelato(*fit_of(small, *options, *given)).json["training_forecast"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 from dataclasses import asdict, dataclass
@@ -154,9 +155,10 @@ def _rankings(model: Any, split: EdgeSplit) -> tuple[int, float]:
     Steps that were timed are of the first epochs, which do not get that far.
     """
     every = getattr(model, "validate_exact_every", None)
-    if every is None or model.epochs < every or "sampled" not in model.metric:
+    if every is None or "sampled" not in model.metric:
         return 0, 0.0
-    return model.epochs // every, _validation_seconds(model, split)
+    times = model.epochs // math.lcm(every, model.validate_every)
+    return times, _validation_seconds(model, split) if times else 0.0
 
 
 def _validation_seconds(model: Any, split: EdgeSplit) -> float:
