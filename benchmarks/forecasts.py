@@ -5,7 +5,8 @@ training: what ``gelato fit --dry-run`` and ``gelato evaluate --dry-run`` foreca
 as many threads as the runs had, beside the run's real time. A forecast of training is
 that of the epochs which the run really had: it may have stopped early. Trainings below
 ``SHORT`` seconds are done again here, since other work beside the recorded run weighs
-heavily on them. Writes ``results/benchmarks/forecasts.json``.
+heavily on them. Writes ``results/benchmarks/forecasts.json``, where what is known of
+models that are not named stays.
 
     python benchmarks/forecasts.py [MODEL ...]
 """
@@ -36,7 +37,8 @@ def run(command: str, spec: dict[str, Any], *more: str) -> dict[str, Any]:
     words = [sys.executable, "-m", "gelato", command, "--dataset", dataset]
     words += ["--model", name, "--seed", str(spec["seed"]), "--json", "-q", *more]
     for key, value in spec["parameters"].items():
-        words += ["--set", f"{key}={'none' if value is None else json.dumps(value)}"]
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--set", f"{key}={'none' if value is None else text}"]
     done = subprocess.run(
         words, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, check=True
     )
@@ -79,17 +81,19 @@ def line(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    rows = []
-    for name in sys.argv[1:] or MODELS:
+    names = sys.argv[1:] or MODELS
+    target = RESULTS / "benchmarks" / "forecasts.json"
+    rows = json.loads(target.read_text("utf-8"))["rows"] if target.exists() else []
+    rows = [row for row in rows if row["model"] not in names]
+    for name in names:
         for path in sorted((RESULTS / "runs").glob(f"*/{name}-*-seed1-*.json")):
             record = json.loads(path.read_text("utf-8"))
-            if record["spec"]["parameters"].get("training", "biased") == "biased":
-                rows.append(compare(record))
-                print(line(rows[-1]), flush=True)
-    content = {"environment": environment(), "rows": rows}
-    write_text_atomic(
-        RESULTS / "benchmarks" / "forecasts.json", json.dumps(content, indent=1) + "\n"
-    )
+            if record["spec"]["parameters"].get("training", "biased") != "biased":
+                continue
+            rows.append(compare(record))
+            print(line(rows[-1]), flush=True)
+            content = {"environment": environment(), "rows": rows}
+            write_text_atomic(target, json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":
