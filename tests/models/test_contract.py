@@ -12,7 +12,7 @@ import gelato
 from gelato.errors import InputError, UnknownNameError, UsageError
 from gelato.graph import Graph
 from gelato.models.registry import entries, unregister
-from gelato.splits import split_edges
+from gelato.splits import EdgeSplit, split_edges
 
 NAMES = gelato.model_names()
 # Trained models learn for a moment only.
@@ -55,6 +55,27 @@ def graph():
 @pytest.fixture(scope="module")
 def split(graph):
     return split_edges(graph, valid=0.1, test=0.1)
+
+
+@pytest.fixture(scope="module")
+def splits(split):
+    """Return two splits that differ in their test edges alone."""
+    n, known = split.graph.num_nodes, split.graph.edges
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    free = pairs[~np.isin(pairs @ [n, 1], known @ [n, 1])]
+    test = np.random.default_rng(0).permutation(free)[: len(split.test)]
+    edges = np.concatenate([split.train, split.valid, test])
+    graph = Graph.from_indices(n, edges, attributes=split.graph.attributes)
+    return split, EdgeSplit(graph, split.train, split.valid, test)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_test_edges_are_not_looked_at(name, splits):
+    scores = [
+        make(name).fit(one).scorer(one.train_graph).score_rows(np.arange(30))
+        for one in splits
+    ]
+    np.testing.assert_array_equal(*scores)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -70,7 +70,7 @@ def forecast_training(
             validation = steps * trial.step_seconds
     checks = -(-model.epochs // model.validate_every)
     training = trial.step_seconds * model.steps_
-    rankings, ranking = _rankings(model, split)
+    checking = validation * checks + _ranking_seconds(model, split)
     return TrainingForecast(
         edges=len(split.train),
         pairs=_pairs(model, split),
@@ -80,12 +80,8 @@ def forecast_training(
         preparation_seconds=trial.preparation_seconds,
         step_seconds=trial.step_seconds,
         validation_seconds=validation,
-        epoch_seconds=training
-        + (validation * checks + ranking * rankings) / model.epochs,
-        seconds=trial.preparation_seconds
-        + training * model.epochs
-        + validation * checks
-        + ranking * rankings,
+        epoch_seconds=training + checking / model.epochs,
+        seconds=trial.preparation_seconds + training * model.epochs + checking,
         peak_bytes=_peak_bytes(),
     )
 
@@ -149,16 +145,16 @@ def _pairs(model: Any, split: EdgeSplit) -> int | None:
     return 2 * len(split.train) if kind == "biased" else None
 
 
-def _rankings(model: Any, split: EdgeSplit) -> tuple[int, float]:
-    """Return how often all pairs are ranked beside a sampled validation, and how long.
+def _ranking_seconds(model: Any, split: EdgeSplit) -> float:
+    """Forecast all rankings of all pairs that stand beside sampled validations.
 
     Steps that were timed are of the first epochs, which do not get that far.
     """
     every = getattr(model, "validate_exact_every", None)
     if every is None or "sampled" not in model.metric:
-        return 0, 0.0
+        return 0.0
     times = model.epochs // math.lcm(every, model.validate_every)
-    return times, _validation_seconds(model, split) if times else 0.0
+    return times * _validation_seconds(model, split) if times else 0.0
 
 
 def _validation_seconds(model: Any, split: EdgeSplit) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,16 +43,9 @@ class _WalkSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, packed: Packed) -> Tensor:
-        pairs = len(packed.start) - 1
-        out = values.new_empty(pairs, len(values), 3, POWERS)
-        csr = packed.start, packed.rows, packed.columns
-        given, found = values.detach().numpy(), out.numpy()
-
-        def follow(bounds: tuple[int, int]) -> None:
-            follow_packed(csr, given, *bounds, found)
-
-        _by_chunks(packed, follow)
-        ctx.csr, ctx.packed = csr, packed
+        out = values.new_empty(len(packed.start) - 1, len(values), 3, POWERS)
+        _by_chunks(packed, follow_packed, (values,), out)
+        ctx.packed = packed
         ctx.save_for_backward(values)
         return out
 
@@ -62,13 +54,7 @@ class _WalkSums(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (values,) = ctx.saved_tensors
         out = torch.empty_like(values)
-        given = values.detach().numpy(), gradient.contiguous().numpy()
-        found = out.numpy()
-
-        def unfollow(bounds: tuple[int, int]) -> None:
-            unfollow_packed(ctx.csr, *given, *bounds, found)
-
-        _by_chunks(ctx.packed, unfollow)
+        _by_chunks(ctx.packed, unfollow_packed, (values, gradient.contiguous()), out)
         return out, None
 
 
@@ -93,8 +79,16 @@ def walk_sums(packed: Packed, values: Tensor) -> Tensor:
     return found
 
 
-def _by_chunks(packed: Packed, task: Callable[[tuple[int, int]], None]) -> None:
-    """Call a task with the bounds of chunks of subgraphs that cost about the same."""
+def _by_chunks(
+    packed: Packed, kernel: Any, given: tuple[Tensor, ...], out: Tensor
+) -> None:
+    """Run a kernel on chunks of subgraphs that cost about the same."""
+    csr = packed.start, packed.rows, packed.columns
+    arrays, found = [tensor.detach().numpy() for tensor in given], out.numpy()
     entries = np.diff(packed.rows[packed.start])
     bounds = balanced_chunks(entries * np.diff(packed.start).astype(np.float64))
-    run_chunks(lambda c: task((int(bounds[c]), int(bounds[c + 1]))), len(bounds) - 1)
+
+    def work(chunk: int) -> None:
+        kernel(csr, *arrays, bounds[chunk], bounds[chunk + 1], found)
+
+    run_chunks(work, len(bounds) - 1)
