@@ -45,9 +45,20 @@ def test_the_time_of_a_validation_is_no_step(monkeypatch):
     trial.on_step(2, 0)
     assert trial.steps == [3.0, 1.0, 1.0]
     assert trial.validation == 20.0
-    with pytest.raises(_EnoughError):
-        trial.on_epoch({"epoch": 2, "phases": {"validation": 5.0}}, None)
+    trial.on_epoch({"epoch": 2, "phases": {"validation": 5.0}}, None)
     assert trial.validation == 5.0
+    now[0] = 61.0  # late
+    with pytest.raises(_EnoughError):
+        trial.on_epoch({"epoch": 3, "phases": {}}, None)
+
+
+def test_plenty_of_steps_and_two_validations_end_a_trial():
+    trial = _Trial(seconds=60.0, least=3)
+    trial.steps = [0.01] * 20
+    trial.on_epoch({"epoch": 1, "phases": {"validation": 1.0}}, None)
+    with pytest.raises(_EnoughError):
+        trial.on_epoch({"epoch": 2, "phases": {"validation": 0.5}}, None)
+    assert trial.validation == 0.5
 
 
 def test_the_least_number_of_steps_is_taken_though_it_is_late():
@@ -58,6 +69,31 @@ def test_the_least_number_of_steps_is_taken_though_it_is_late():
     trial.steps.append(0.0)
     with pytest.raises(_EnoughError):
         trial.on_epoch(entry, None)
+
+
+@pytest.mark.parametrize("name", ["gae", "neo-gnn", "nbfnet", "seal", "walkpool"])
+def test_a_sampled_validation_that_was_not_reached(split, name, monkeypatch):
+    model = gelato.make(name, validate_every=10)
+    times = time_steps(model, split, seconds=0, least=2)
+    assert 0 < times.validation_seconds < 5
+    # What it stands for ranks no pairs.
+    monkeypatch.setattr(type(model), "scorer", lambda *_: pytest.fail("ranked"))
+    assert model.validation_seconds(split, times.step_seconds) > 0
+
+
+def test_a_ranking_that_was_not_reached_is_not_guessed(split):
+    for name in ("gelato", "mlp"):
+        model = gelato.make(name, validate_every=10, epochs=10)
+        assert time_steps(model, split, seconds=0, least=2).validation_seconds is None
+    gae = gelato.make("gae", metric="prec@100%", validate_every=10)
+    assert time_steps(gae, split, seconds=0, least=2).validation_seconds is None
+
+
+def test_rankings_beside_sampled_validations():
+    gae = gelato.make("gae", validate_every=6, validate_exact_every=4)
+    assert gae.ranking_every == 12
+    assert gelato.make("gae", validate_exact_every=None).ranking_every is None
+    assert gelato.make("gae", metric="prec@100%").ranking_every is None
 
 
 def test_nothing_to_train(split):

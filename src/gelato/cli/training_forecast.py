@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import sys
 from dataclasses import asdict, dataclass
@@ -63,11 +62,7 @@ def forecast_training(
         return None
     validation = trial.validation_seconds
     if validation is None:
-        steps = getattr(model, "validation_steps", lambda split: None)(split)
-        if steps is None:
-            validation = _validation_seconds(model, split)
-        else:
-            validation = steps * trial.step_seconds
+        validation = _validation_seconds(model, split)
     checks = -(-model.epochs // model.validate_every)
     training = trial.step_seconds * model.steps_
     checking = validation * checks + _ranking_seconds(model, split)
@@ -150,10 +145,8 @@ def _ranking_seconds(model: Any, split: EdgeSplit) -> float:
 
     Steps that were timed are of the first epochs, which do not get that far.
     """
-    every = getattr(model, "validate_exact_every", None)
-    if every is None or "sampled" not in model.metric:
-        return 0.0
-    times = model.epochs // math.lcm(every, model.validate_every)
+    every = getattr(model, "ranking_every", None)
+    times = 0 if every is None else model.epochs // every
     return times * _validation_seconds(model, split) if times else 0.0
 
 

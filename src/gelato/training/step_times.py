@@ -10,6 +10,7 @@ from typing import Any
 
 from gelato.splits import EdgeSplit
 
+_PLENTY = 20  # steps: their median is steady
 _LONG = 10  # times the time given: so long a first step is enough
 
 
@@ -22,7 +23,8 @@ class StepTimes:
     step_seconds : float
         One step, validation not counted: the median of those that were timed.
     validation_seconds : float, optional
-        The last validation; None if none was reached.
+        A validation, the last one that was reached; where none was, what the model
+        tells of it, or None if it ranks all pairs.
     timed : int
         How many steps were timed.
     preparation_seconds : float
@@ -72,9 +74,14 @@ def time_steps(
     if not trial.steps:
         return None
     before = getattr(model, "preparation_seconds", None)
+    step = statistics.median(trial.steps[1:] or trial.steps)
+    validation = trial.validation
+    if validation is None and hasattr(model, "validation_seconds"):
+        with rehearsal():
+            validation = model.validation_seconds(split, step)
     return StepTimes(
-        statistics.median(trial.steps[1:] or trial.steps),
-        trial.validation,
+        step,
+        validation,
         max(1, len(trial.steps) - 1),
         0.0 if before is None else before(split),
     )
@@ -101,9 +108,8 @@ class _Trial:
         self.last = perf_counter()
         self.validation = entry["phases"].get("validation", self.validation)
         # The first validation may also load compiled code: take a second one.
-        if len(self.steps) >= self.least and (
-            entry["epoch"] > 1 or self._late(self.last)
-        ):
+        plenty = entry["epoch"] > 1 and len(self.steps) >= _PLENTY
+        if len(self.steps) >= self.least and (plenty or self._late(self.last)):
             raise _EnoughError
 
     def _late(self, now: float) -> bool:

@@ -398,10 +398,12 @@ class TestTraining:
     def test_a_validation_in_steps(self, split):
         pairs = 2 * len(split.valid)
         model = self.make(batch_size=10)
-        assert model.validation_steps(split) == pytest.approx(0.35 * pairs / 20)
+        expected = pytest.approx(2.0 * 0.35 * pairs / 20)
+        assert model.validation_seconds(split, 2.0) == expected
         model = self.make(training="unbiased", batches=5)
-        assert model.validation_steps(split) < 0.35 * pairs / 300
-        assert self.make(metric="prec@100%").validation_steps(split) is None
+        assert model.validation_seconds(split, 2.0) < 2.0 * 0.35 * pairs / 300
+        ranking = self.make(metric="prec@100%")
+        assert ranking.validation_seconds(split, 2.0) is None
 
     def test_attributes_are_not_needed(self):
         graph = community_graph(40)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from time import perf_counter
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -18,7 +20,7 @@ from gelato.models.base import Model
 from gelato.models.gelato_checks import check_split
 from gelato.models.gnn.checks import check_gnn
 from gelato.models.gnn.module import LinkModule
-from gelato.models.gnn.task import NetworkSettings, NetworkTask
+from gelato.models.gnn.task import LAST, SAMPLED, NetworkSettings, NetworkTask
 from gelato.models.trained import TrainedModel, fill_module
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
@@ -154,6 +156,33 @@ class GNNModel(TrainedModel):
         """Raise unless every parameter is in its range."""
         check_gnn(self.get_params())
 
+    def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
+        """Return what a validation takes; None if it ranks all pairs.
+
+        Parameters
+        ----------
+        split : EdgeSplit
+            What is trained on.
+        step_seconds : float
+            Time of a training step.
+        """
+        if not self._samples_validation():
+            return None
+        settings = replace(self._settings(split), exact_every=None)
+        task = self._task(self._made(split.train_graph).eval(), split, settings)
+        # The first one may also load compiled code.
+        return min(_seconds(task.validate) for _ in range(2))
+
+    @property
+    def ranking_every(self) -> int | None:
+        """Epochs between rankings of all pairs beside sampled validations."""
+        if self.validate_exact_every is None or not self._samples_validation():
+            return None
+        return math.lcm(self.validate_exact_every, self.validate_every)
+
+    def _samples_validation(self) -> bool:
+        return self.metric in (*SAMPLED, LAST)
+
     def _batching(self, num_edges: int) -> tuple[int, int]:
         """Return how many parts positives are cut into, and how many are visited."""
         return self.batches, self.batches
@@ -208,3 +237,9 @@ class GNNModel(TrainedModel):
         self._restore_training(run)
         self.module_ = self._made(run.graph, run.tensors)
         fill_module(self.module_, run, "")
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    started = perf_counter()
+    work()
+    return perf_counter() - started

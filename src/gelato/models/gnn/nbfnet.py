@@ -15,7 +15,7 @@ from gelato.kernels.path_vectors import LANES
 from gelato.models.gnn.base import GNNModel
 from gelato.models.gnn.module import LinkModule
 from gelato.models.gnn.paths import PathScorer
-from gelato.models.gnn.task import LAST, SAMPLED, NetworkSettings
+from gelato.models.gnn.task import NetworkSettings
 from gelato.nn.path_states import path_states
 from gelato.nn.path_weights import SCALERS, PathGraph, PathWeights
 from gelato.splits import EdgeSplit
@@ -144,17 +144,17 @@ class NBFNet(GNNModel):
         parts = max(-(-num_edges // self.batch_size), 2)
         return parts, min(parts, self.steps or parts)
 
-    def validation_steps(self, split: EdgeSplit) -> float | None:
-        """Return how many steps a validation is worth; None if it ranks all pairs.
+    def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
+        """Return what a validation takes, by that of a step.
 
         As many negatives as positives are scored, without a gradient.
         """
-        if self.metric not in (*SAMPLED, LAST):
+        if not self._samples_validation():
             return None
         step = 2 * self.batch_size
         if self.training == "unbiased":
             step = split.train_graph.num_pairs // self.batches
-        return _FORWARD_SHARE * 2 * len(split.valid) / max(1, step)
+        return step_seconds * _FORWARD_SHARE * 2 * len(split.valid) / max(1, step)
 
     def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
         notes = ["attributes are not used"]

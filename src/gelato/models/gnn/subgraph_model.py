@@ -113,14 +113,14 @@ class SubgraphModel(GNNModel):
     def _pair_bytes(self, sizes: IntArray) -> FloatArray:
         """Return what training holds for pairs, given nodes and entries ``(p, 2)``."""
 
-    def validation_steps(self, split: EdgeSplit) -> float | None:
-        """Return a validation's cost in training steps; None if it ranks all pairs."""
-        if self.validate_exact_every is not None or "sampled" not in self.metric:
+    def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
+        """Return what a validation takes, by that of a step."""
+        if not self._samples_validation():
             return None
         pairs, step = 2 * len(split.valid), self.batch_size
         if self.training == "unbiased":
             step = split.train_graph.num_pairs // self.batches
-        return pairs / step / _BACK_AND_FORTH
+        return step_seconds * pairs / step / _BACK_AND_FORTH
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
         parts = self.batches
