@@ -174,8 +174,7 @@ def read_experiment(name: str) -> Experiment:
 def _rows(content: dict[str, Any]) -> tuple[Row, ...]:
     rows = [_row(content, entry) for entry in content.get("rows", ())]
     rows += [row for entry in content.get("grids", ()) for row in _grid(entry)]
-    for dataset, method in product(*_every(content)):
-        rows.append(_row(content, {"method": method, "dataset": dataset}))
+    rows += [_row(content, entry) for entry in _every(content)]
     if "methods" in content:
         rows += _method_rows(content)
     elif "like" in content:
@@ -198,10 +197,16 @@ def _taken(content: dict[str, Any]) -> list[Row]:
     return sorted(chosen, key=lambda row: place[row.name])
 
 
-def _every(content: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the datasets and the methods that are combined, each with each."""
+def _every(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of datasets and methods that are combined, each with each."""
     named = content.get("every", {})
-    return named.get("datasets", []), named.get("methods", [])
+    own = named.get("parameters", {})
+    return [
+        {"method": method, "dataset": dataset, "parameters": own.get(method, {})}
+        for dataset, method in product(
+            named.get("datasets", ()), named.get("methods", ())
+        )
+    ]
 
 
 def _remark(entry: dict[str, Any]) -> Remark:

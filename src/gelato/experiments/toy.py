@@ -17,6 +17,8 @@ TIME_SECONDS = 0.2
 """What timing gives to the steps of one training."""
 _MOST_BATCHES = 10
 _ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
+# Of networks that work pair by pair, also where a step is a share of all negatives.
+_SMALL_STEPS = {"steps": 2, "batches": 2000}
 # Few epochs, and for methods whose passes over all pairs are dear the fewest.
 _SHORT: dict[str, dict[str, Any]] = {
     "gelato": {"epochs": 2},
@@ -29,9 +31,9 @@ _SHORT: dict[str, dict[str, Any]] = {
     "tlc-gnn": {"epochs": 3},
     "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
-    "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, "steps": 2},
-    "seal": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2},
-    "walkpool": {"epochs": 1, "hidden": 8, "hops": 1, "steps": 2, "units": 16}
+    "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, **_SMALL_STEPS},
+    "seal": {"epochs": 1, "hidden": 8, "hops": 1, **_SMALL_STEPS},
+    "walkpool": {"epochs": 1, "hidden": 8, "hops": 1, "units": 16, **_SMALL_STEPS}
     | {"pretraining": 1, "dimensions": 8},
 }
 
