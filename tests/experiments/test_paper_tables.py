@@ -18,6 +18,7 @@ from gelato.experiments.claims import (
 )
 from gelato.experiments.claims import table_scores as scores_of
 from gelato.experiments.document import paper_text
+from gelato.experiments.jobs import run_specs, run_title
 from gelato.experiments.paper import (
     experiment_names,
     parse_cell,
@@ -219,3 +220,12 @@ def test_selected_hyperparameters_are_the_presets():
         for parameter, value in zip(facts["columns"], values, strict=True):
             assert PRESETS[name][parameter] == value
             assert value in facts["searched"][parameter]
+
+
+def test_runs_are_told_apart_by_their_titles():
+    for name in experiment_names():
+        titles = [run_title(spec) for spec in run_specs([read_experiment(name)])]
+        assert len(set(titles)) == len(titles), name
+    (spec,) = read_experiment("losses").rows[0].runs((1,))
+    words = "gelato loss=cross-entropy training=biased on photo, seed 1"
+    assert run_title(spec) == words

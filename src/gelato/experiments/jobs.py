@@ -13,8 +13,10 @@ from gelato.experiments.records import Report
 from gelato.experiments.runs import RunSpec, Watch, find_result, perform
 from gelato.experiments.timing import SECONDS, missing_times, record_time
 from gelato.experiments.visual import missing_panels, record_panels
+from gelato.models.presets import PRESETS, preset
 
 _RECORDED = ("runs", "protocols", "settings")  # kinds whose rows are recorded runs
+_TOLD = ("loss", "training", "eta", "alpha", "beta")
 Seeds = tuple[int, ...] | None
 
 
@@ -93,12 +95,20 @@ def count_parts(experiments: Sequence[Experiment], seeds: Seeds = None) -> int:
 
 
 def run_title(spec: RunSpec) -> str:
-    """Return a run in words."""
+    """Return a run in words, with what its method does otherwise than by its preset."""
+    usual = spec.parameters
+    if spec.dataset in PRESETS:
+        usual = preset(spec.dataset, spec.method)
+    method = spec.method
+    for name, value in spec.parameters.items():
+        told = name in _TOLD or not spec.label  # which says why others differ
+        if told and value != usual.get(name):
+            method += f" {name}={value}"
     seed = "" if spec.seed is None else f", seed {spec.seed}"
     label = f", {spec.label}" if spec.label else ""
     if spec.estimate is not None:
         label += f", ESTIMATE at {spec.estimate:g}"
-    return f"{spec.method} on {spec.dataset}{seed}{label}"
+    return f"{method} on {spec.dataset}{seed}{label}"
 
 
 def _run(
