@@ -5,8 +5,8 @@ training: what ``gelato fit --dry-run`` and ``gelato evaluate --dry-run`` foreca
 as many threads as the runs had, beside the run's real time. A forecast of training is
 that of the epochs which the run really had: it may have stopped early. Trainings below
 ``SHORT`` seconds are done again here, since other work beside the recorded run weighs
-heavily on them. Writes ``results/benchmarks/forecasts.json``, where what is known of
-models that are not named stays.
+heavily on them. Writes ``results/benchmarks/forecasts.json`` run by run; what is known
+of others stays.
 
     python benchmarks/forecasts.py [MODEL ...]
 """
@@ -80,18 +80,22 @@ def line(row: dict[str, Any]) -> str:
     return text.rstrip(";")
 
 
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["model"], row["dataset"], row["label"], row["estimate"]
+
+
 def main() -> None:
     names = sys.argv[1:] or MODELS
     target = RESULTS / "benchmarks" / "forecasts.json"
     rows = json.loads(target.read_text("utf-8"))["rows"] if target.exists() else []
-    rows = [row for row in rows if row["model"] not in names]
     for name in names:
         for path in sorted((RESULTS / "runs").glob(f"*/{name}-*-seed1-*.json")):
             record = json.loads(path.read_text("utf-8"))
             if record["spec"]["parameters"].get("training", "biased") != "biased":
                 continue
-            rows.append(compare(record))
-            print(line(rows[-1]), flush=True)
+            found = compare(record)
+            print(line(found), flush=True)
+            rows = [row for row in rows if _key(row) != _key(found)] + [found]
             content = {"environment": environment(), "rows": rows}
             write_text_atomic(target, json.dumps(content, indent=1) + "\n")
 
