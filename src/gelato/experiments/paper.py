@@ -200,12 +200,13 @@ def _taken(content: dict[str, Any]) -> list[Row]:
 def _every(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of datasets and methods that are combined, each with each."""
     named = content.get("every", {})
-    own = named.get("parameters", {})
+    own, without = named.get("parameters", {}), named.get("without", {})
     return [
         {"method": method, "dataset": dataset, "parameters": own.get(method, {})}
         for dataset, method in product(
             named.get("datasets", ()), named.get("methods", ())
         )
+        if method not in without.get(dataset, ())
     ]
 
 
