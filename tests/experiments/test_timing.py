@@ -39,11 +39,15 @@ def test_carried_over():
         "step_seconds": 0.5,
         "validate_every": 3,
         "validation_seconds": 2.0,
+        "ranking_every": None,
+        "preparation_seconds": 0.0,
     }
     assert training_seconds(found, 100.0) == 10 * 4 * 0.5 + 4 * 2.0
     assert training_seconds(found, 100.0, epochs=3) == 3 * 4 * 0.5 + 2.0
     unreached = found | {"validation_seconds": None}
     assert training_seconds(unreached, 7.0) == 10 * 4 * 0.5 + 4 * 7.0
+    more = found | {"ranking_every": 4, "preparation_seconds": 30.0}
+    assert training_seconds(more, 7.0) == 30 + 10 * 4 * 0.5 + 4 * 2.0 + 2 * 7.0
 
 
 def test_a_long_inference_is_forecast_and_says_so():
@@ -105,6 +109,8 @@ def test_speed_ups_follow_from_times(tmp_path):
         "steps": 1,
         "validate_every": 1,
         "validation_seconds": 0.0,
+        "ranking_every": None,
+        "preparation_seconds": 0.0,
     }
     for name, seconds in (("gelato", 2.0), ("neo-gnn", 30.0)):
         kinds = dict.fromkeys(timing.KINDS, part | {"step_seconds": seconds})

@@ -26,18 +26,20 @@ from gelato.experiments.records import (
 from gelato.experiments.runs import refuse_other_split
 from gelato.kernels.chunks import default_threads
 from gelato.models.registry import make
-from gelato.ranking import evaluate
+from gelato.ranking import evaluate, score_pairs
 from gelato.ranking.evaluate import test_candidates
 from gelato.ranking.forecast import forecast
+from gelato.ranking.scorers import as_scorer
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
 from gelato.training.step_times import time_steps
 
-FORMAT = 1
+FORMAT = 2
 SECONDS = 10.0
 """Time given to the steps of one training."""
 _INFERENCE = 60.0
 """How much longer an inference may take; beyond that it is forecast."""
+_FEW = 100  # pairs
 KINDS = ("biased", "unbiased")
 
 
@@ -124,10 +126,12 @@ def measure(row: Row, split: EdgeSplit, seconds: float) -> dict[str, Any]:
 
 def _inference_time(model: Any, split: EdgeSplit, most: float) -> dict[str, Any]:
     """Measure an exact evaluation, or forecast it if that takes too long."""
-    evaluate(model, split, protocol="sampled")  # compiles, outside of what is timed
+    graph = split.train_graph
+    # Compiles, outside of what is timed.
+    score_pairs(as_scorer(model, graph), split.test[:_FEW], graph.num_nodes)
     rule = test_candidates(split, "test")
     ranked = {"candidates": rule, "positives": len(split.test)}
-    coming = forecast(model, split.train_graph, **ranked)  # type: ignore[arg-type]
+    coming = forecast(model, graph, **ranked)  # type: ignore[arg-type]
     if coming.seconds > most:
         return {"inference_seconds": coming.seconds, "inference_forecast": True}
     return {"inference_seconds": evaluate(model, split).seconds}
@@ -165,6 +169,7 @@ def _training_time(
         "steps": model.steps_,
         "epochs": model.epochs,
         "validate_every": model.validate_every,
+        "ranking_every": getattr(model, "ranking_every", None),
     }
 
 
@@ -176,9 +181,9 @@ def training_seconds(
     Parameters
     ----------
     found : dict
-        Of one training: steps, their time, epochs, validations.
+        Of one training: preparation, steps and their time, epochs, validations.
     inference : float
-        Time of a ranking of all pairs: a validation that was not reached takes it.
+        Time of a ranking of all pairs: a validation takes it whose own is not known.
     epochs : int, optional
         Epochs of a training that is recorded; default the most there can be.
     """
@@ -186,7 +191,10 @@ def training_seconds(
     validation = found["validation_seconds"]
     each = inference if validation is None else validation
     checks = -(-count // found["validate_every"])
-    return float(count * found["steps"] * found["step_seconds"] + checks * each)
+    rankings = count // found["ranking_every"] if found["ranking_every"] else 0
+    steps = count * found["steps"] * found["step_seconds"]
+    checking = checks * each + rankings * inference
+    return float(found["preparation_seconds"] + steps + checking)
 
 
 def _machine(split: EdgeSplit, dataset: str) -> dict[str, Any]:
