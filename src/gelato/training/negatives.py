@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,8 @@ class _FewNegatives:
     """
 
     uniform = False
+    # Names the stream of random numbers; recorded results depend on it.
+    purpose: ClassVar[str]
 
     def __init__(
         self,
@@ -135,7 +137,7 @@ class _FewNegatives:
         self.all = NegativePairs(structure.num_nodes, training_edges)
 
     def _random(self, epoch: int, batch: int) -> np.random.Generator:
-        return generator(self.seed, type(self).__name__, epoch, batch)
+        return generator(self.seed, self.purpose, epoch, batch)
 
     def _groups(self, num_positives: int) -> IntArray:
         return np.tile(np.arange(num_positives), self.per_positive)
@@ -147,6 +149,8 @@ class BiasedNegatives(_FewNegatives):
     Each positive gets exactly ``per_positive`` of them. The share of positives is
     then far above that of the graph: the biased training of the paper.
     """
+
+    purpose = "BiasedNegatives"
 
     uniform = True
 
@@ -171,6 +175,8 @@ class PartitionedNegatives(_FewNegatives):
     parts : int
         How many communities to aim at, where they are not given.
     """
+
+    purpose = "PartitionedNegatives"
 
     # Rounds of drawing before uniform negatives fill what is missing, as they must
     # where communities are cliques or single nodes.
@@ -249,6 +255,8 @@ class AdversarialNegatives(_FewNegatives):
     temperature : float
         High: nearly uniform; low: the highest score.
     """
+
+    purpose = "AdversarialNegatives"
 
     def __init__(
         self,
