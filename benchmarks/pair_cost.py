@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import gelato
+from gelato.baselines.presets import gnn_preset
 from gelato.io import write_text_atomic
-from gelato.models.gnn.presets import gnn_preset
 from gelato.models.registry import make
 from gelato.ranking.evaluate import test_candidates
 from gelato.ranking.forecast import forecast

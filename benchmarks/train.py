@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 import gelato
-from gelato.experiments.records import peak_rss_mb
 from gelato.kernels.group_loss import n_pair_terms
-from gelato.kernels.walk_passes import pull_gradients, score_pairs
+from gelato.kernels.walk_training import pull_gradients, score_pairs
 from gelato.models.presets import preset
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
 from gelato.nn.enhancement import enhance
 from gelato.nn.pair_mlp import PairMLP
+from gelato.paper.records import peak_rss_mb
 from gelato.storage import environment
 from gelato.training.gelato_task import GelatoTask, StepSettings
 from gelato.training.loop import TrainSettings, train

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gelato.baselines.shared_layers.subgraph_model import neighbours
+from gelato.baselines.shared_layers.subgraphs import Packed, pack_subgraphs
+from gelato.baselines.walkpool.model import walk_sums
+from gelato.baselines.walkpool.profiles import HEADS, POWERS
 from gelato.datasets import load_dataset
 from gelato.io import write_text_atomic
-from gelato.kernels.subgraphs import Packed, pack_subgraphs
-from gelato.kernels.walk_profiles import HEADS, POWERS
-from gelato.models.gnn.subgraph_model import neighbours
-from gelato.models.gnn.walk_powers import walk_sums
 from gelato.splits import split_edges
 from gelato.storage import environment
 from gelato.training.batches import NegativePairs

@@ -48,18 +48,21 @@ API: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "prediction": (
         "Prediction",
         "What `model.predict` takes, and the table that it returns.",
-        ("gelato.predict", "gelato.link_table"),
-        ("gelato.predict.make_prediction", "gelato.predict.Prediction"),
+        ("gelato.predict.prediction", "gelato.predict.links"),
+        (
+            "gelato.predict.prediction.make_prediction",
+            "gelato.predict.prediction.Prediction",
+        ),
     ),
     "explanation": (
         "Explanation",
         "What `model.explain` returns: a score, walk by walk.",
-        ("gelato.explain", "gelato.explanation"),
+        ("gelato.explain.pair", "gelato.explain.explanation"),
         (
-            "gelato.explain.explain_pair",
-            "gelato.explanation.Explanation",
-            "gelato.explanation.Walk",
-            "gelato.explanation.WalkEdge",
+            "gelato.explain.pair.explain_pair",
+            "gelato.explain.explanation.Explanation",
+            "gelato.explain.explanation.Walk",
+            "gelato.explain.explanation.WalkEdge",
         ),
     ),
     "comparison": (
@@ -71,13 +74,13 @@ API: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "tuning": (
         "Choosing and tuning",
         "Which model and which parameters suit a graph.",
-        ("gelato.choosing", "gelato.trials", "gelato.tuning"),
+        ("gelato.choosing", "gelato.choosing", "gelato.tuning"),
         ("gelato.choosing.Choice",),
     ),
     "storage": (
         "Storage",
         "Run folders: a model, its graph and its split as plain data.",
-        ("gelato.models.loading", "gelato.storage"),
+        ("gelato.models.registry", "gelato.storage"),
         ("gelato.storage.Run", "gelato.storage.read_run", "gelato.storage.save_run"),
     ),
     "errors": (

@@ -19,8 +19,8 @@ from matplotlib.ticker import FuncFormatter
 
 import gelato
 from gelato.drawing import GREY, PALETTE, STYLE, write_figure
-from gelato.experiments.paper import read_experiment
-from gelato.experiments.tables import row_records
+from gelato.paper.cells import row_records
+from gelato.paper.experiment import read_experiment
 from gelato.report.figures import draw_example
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gelato.experiments.document import paper_text, seed_text, spread
-from gelato.experiments.paper import read_experiment
-from gelato.experiments.tables import Cell, cells
 from gelato.io import write_text_atomic
+from gelato.paper.cells import Cell, cells
+from gelato.paper.document import paper_text, seed_text, spread
+from gelato.paper.experiment import read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

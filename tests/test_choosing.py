@@ -11,13 +11,12 @@ import pytest
 import gelato
 from attributed_graphs import GRAPHS, SIGNAL, USELESS, homophilous, no_attributes
 from attributed_graphs import small as few_nodes
-from gelato.choosing import choose_model
+from gelato.choosing import Trials, choose_model, inner_folds, warm_up
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.ranking.evaluate import test_candidates as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
-from gelato.trials import Trials, inner_folds, warm_up
 
 PLAIN = ("cn", "aa", "ra", "pa", "ac")
 
@@ -160,7 +159,7 @@ class TestUntrained:
         for few in (graph, Graph.from_indices(3, [(0, 1), (1, 2)])):
             warm_up(few)
             warm_up(replace(few, directed=True))
-        from gelato.kernels import walks
+        from gelato.kernels import near_walks as walks
 
         compiled = [x for x in vars(walks).values() if hasattr(x, "signatures")]
         assert not compiled or any(x.signatures for x in compiled)

@@ -17,13 +17,13 @@ import gelato
 import strategies
 from gelato import heuristics
 from gelato.errors import InputError, UsageError
-from gelato.explain import explain_pair
+from gelato.explain.pair import explain_pair
+from gelato.explain.pair import steps as effects_module
+from gelato.explain.steps import attribute_effects
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
 from gelato.models.two_stage import CosineAutocovariance
-from gelato.nn import attribute_effects as effects_module
-from gelato.nn.attribute_effects import attribute_effects
-from gelato.report.explanations import draw_explanation
+from gelato.report.pictures import draw_explanation
 from gelato.splits import split_edges
 
 WALKERS = ["cn", "aa", "ra", "ac1", "ac2", "ac3", "ac4", "ac3 all"]

@@ -20,9 +20,10 @@ from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
 from gelato.models.two_stage import CosineAutocovariance
-from gelato.predict import Validation, make_prediction, predict_links
-from gelato.ranking import candidates, capped
-from gelato.ranking.capped import best_capped
+from gelato.predict.prediction import Validation, make_prediction, predict_links
+from gelato.ranking import best as capped
+from gelato.ranking import candidates
+from gelato.ranking.best import best_capped
 from gelato.ranking.scorers import MatrixScorer
 from gelato.splits import split_edges
 
@@ -80,7 +81,7 @@ class TestTable:
         assert table["rank"].to_list() == list(range(1, 31))
 
     def test_common_neighbours_are_counted_in_chunks_and_directions(self, monkeypatch):
-        monkeypatch.setattr("gelato.link_table._CHUNK_ENTRIES", 3)
+        monkeypatch.setattr("gelato.predict.links._CHUNK_ENTRIES", 3)
         edges = [(0, 1), (2, 1), (3, 0), (3, 2), (4, 0)]
         graph = Graph.from_indices(5, edges, weights=[2, 3, 4, 5, 6], directed=True)
         table = predict_links(
@@ -323,7 +324,7 @@ class TestNewNodes:
     def test_among_others_it_is_noted(self, graph, caplog):
         scorer = heuristics.autocovariance(graph)
         asked = ["node 1", "node 59"]
-        with caplog.at_level(logging.INFO, logger="gelato.predict"):
+        with caplog.at_level(logging.INFO, logger="gelato.predict.prediction"):
             table = predict_links(scorer, graph, per_node=2, nodes=asked)
         assert len(table) == 4
         assert "the links of 'node 59' are in arbitrary order" in caplog.text

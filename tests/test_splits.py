@@ -27,7 +27,7 @@ from gelato.splits import (
     split_given,
     split_many,
 )
-from gelato.splits.shares import _torch_permutation
+from gelato.splits.splitters import _torch_permutation
 
 
 def torch_randperm(m: int, seed: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from gelato.errors import UnknownNameError, UsageError
 from gelato.models.registry import model_class, parameter_names, unregister
 from gelato.tuning import Dimension
 from gelato.tuning.plan import make_plan
-from gelato.tuning.records import TrialRecord, best_of, point, table_of
+from gelato.tuning.result import TrialRecord, best_of, point, table_of
 from gelato.tuning.searches import FreeSearch, GridSearch, LineSearch
 from gelato.tuning.spaces import SEARCHES, SPACES, space_of
 

@@ -15,7 +15,7 @@ import gelato
 from gelato.errors import OutputError, StoredFileError
 from gelato.splits import split_edges
 from gelato.tuning import TuningInterrupted, tune
-from gelato.tuning.study_file import hold_study_file
+from gelato.tuning.study import hold_study_file
 from small_graphs import community_graph
 
 SHORT = {"epochs": 3, "batches": 2, "hidden": 8}

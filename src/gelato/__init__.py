@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gelato.io import read_graph
     from gelato.models import make, model_names, register
     from gelato.models.gelato import Gelato
-    from gelato.models.loading import load
+    from gelato.models.registry import load
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
     from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
@@ -39,7 +39,7 @@ _PUBLIC = {
     "compare": "gelato.comparison",
     "evaluate": "gelato.ranking",
     "list_datasets": "gelato.datasets",
-    "load": "gelato.models.loading",
+    "load": "gelato.models.registry",
     "load_dataset": "gelato.datasets",
     "make": "gelato.models",
     "make_engine": "gelato.engines",

@@ -9,15 +9,398 @@ for noise. Test edges are never looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from time import monotonic
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
-from gelato.errors import InputError, UsageError
-from gelato.ranking.resampling import paired_gain
+from gelato.errors import GelatoError, InputError, UsageError
+from gelato.graph import Graph
+from gelato.models.registry import make
+from gelato.ranking import metrics
+from gelato.ranking.evaluate import check_positives, test_candidates
+from gelato.ranking.forecast import forecast
+from gelato.ranking.resampling import RankedPositives, paired_gain, rank_positives
 from gelato.splits import EdgeSplit
-from gelato.trials import Progress, Trials, Tried
+from gelato.training.budget import TimeLimit
+from gelato.training.loop import StopTraining
+
+Kind = Literal["plain", "attributes", "trained"]
+Progress = Callable[[str, float, float], None]
+Parameters = dict[str, Any]
+
+# Untrained models may use this share of the time, or all of it if no training worth
+# its start would fit into the rest. An epoch takes about ten times as long as a ranking
+# by walks, and what comes before the first one about as long as an epoch.
+_UNTRAINED_SHARE = 0.6
+_RANKINGS_PER_EPOCH = 10
+_LEAST_EPOCHS = 2
+# From here on a model is timed on a few rows before it ranks all pairs.
+_WORTH_A_FORECAST = 50_000_000
+# Where edges are also held out from the training edges, and how many.
+_SMALL_PAIRS, _MOST_FOLDS, _ENOUGH_EDGES = 2_000_000, 9, 1_000
+_WARM_UP_NODES = 8
+_EPOCHS = 100
+_PATIENCE = 10
+# A setting that gets fewer epochs than this is not worth starting beside another one.
+_FEW_EPOCHS = 5
+# With fewer epochs than this, larger steps get further.
+_HURRIED_EPOCHS, _HURRIED_LR = 20, 3e-3
+
+_PLAIN: tuple[tuple[str, Parameters], ...] = (
+    ("cn", {}),
+    ("aa", {}),
+    ("ra", {}),
+    ("pa", {}),
+    ("ac", {"t": 3}),
+    ("ac", {"t": 3, "self_loops": "all"}),
+    ("ac", {"t": 2}),
+    ("ac", {"t": 2, "self_loops": "all"}),
+)
+_LONG_WALKS: tuple[tuple[str, Parameters], ...] = (
+    ("ac", {"t": 4}),
+    ("ac", {"t": 4, "self_loops": "all"}),
+)
+_ATTRIBUTES: tuple[tuple[str, Parameters], ...] = (
+    ("cos+ac", {"eta": 0.5, "alpha": 0.5, "self_loops": "all"}),
+    ("cos", {}),
+    ("cos+ac", {"eta": 0.0, "alpha": 0.0}),
+    ("cos+ac", {"eta": 1.0, "alpha": 0.5}),
+    ("cos+ac", {"eta": 1.0, "alpha": 0.0}),
+    ("cos+ac", {"eta": 0.25, "alpha": 0.75}),
+)
+# The two settings that the paper arrives at: weights learned completely, or edges,
+# similarity and learned weights mixed.
+_LEARNED = {"eta": 0.0, "alpha": 0.0, "beta": 1.0}
+_MIXED = {"eta": 0.5, "alpha": 0.5, "beta": 0.5, "self_loops": "all"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A candidate and how its validation edges rank; ``why_not`` if it did not run.
+
+    ``folds`` are further rankings, of training edges held out for the purpose.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    kind: Kind
+    seconds: float
+    model: Any = None
+    ranked: RankedPositives | None = None
+    epochs: int | None = None
+    why_not: str = ""
+    folds: tuple[RankedPositives, ...] = ()
+
+    @property
+    def ap(self) -> float:
+        """Average precision of the validation edges among all pairs."""
+        assert self.ranked is not None
+        return metrics.average_precision(self.ranked.counts)
+
+    @property
+    def mean_ap(self) -> float:
+        """Average precision, over the validation edges and the folds."""
+        values = [metrics.average_precision(fold.counts) for fold in self.folds]
+        return (self.ap + sum(values)) / (1 + len(values))
+
+    @property
+    def label(self) -> str:
+        """Name and parameters, for people."""
+        inside = ", ".join(f"{k} = {v}" for k, v in self.parameters.items())
+        return f"{self.name} ({inside})" if inside else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for tables and JSON."""
+        counts = None if self.ranked is None else self.ranked.counts
+        return {
+            "model": self.name,
+            "parameters": self.label.removeprefix(self.name).strip(" ()"),
+            "kind": self.kind,
+            "ap": None if counts is None else metrics.average_precision(counts),
+            "mean_ap": None if counts is None else self.mean_ap,
+            "prec@100%": (
+                None if counts is None else metrics.precision_at_ratio(counts, 1.0)
+            ),
+            "auc": None if counts is None else metrics.area_under_roc(counts),
+            "epochs": self.epochs,
+            "seconds": self.seconds,
+            "why_not": self.why_not or None,
+        }
+
+
+class Trials:
+    """Tries candidates one after another and keeps what they gave.
+
+    Parameters
+    ----------
+    split : EdgeSplit
+        Training edges are walked on, validation edges ranked; test edges not used.
+    seconds : float
+        Time for all candidates together.
+    seed : int
+        Seed of trainings.
+    threads : int, optional
+        Threads of the kernels.
+    progress : callable, optional
+        Told (what is tried, seconds gone, seconds in all).
+    """
+
+    def __init__(
+        self,
+        split: EdgeSplit,
+        *,
+        seconds: float,
+        seed: int = 0,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.split, self.seconds, self.seed = split, seconds, seed
+        self.threads, self.progress = threads, progress
+        self.rule = test_candidates(split, "valid")
+        self.positives = check_positives(split, "valid", self.rule)
+        # Compiled once per installation and loaded once per process: neither is the
+        # fault of the candidate that happens to come first.
+        warm_up(split.graph)
+        self.started = monotonic()
+        self.folds = inner_folds(split, seed)
+        self.tried: list[Tried] = []
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time is up."""
+        return self.seconds - self.elapsed
+
+    def run(self, *, train: bool = True) -> list[Tried]:
+        """Try everything that there is time for."""
+        for kind, name, parameters in untrained(self.split):
+            self._try_untrained(kind, name, parameters)
+        if train and self.split.graph.num_attributes:
+            self._train()
+        return self.tried
+
+    def _try_untrained(self, kind: Kind, name: str, parameters: Parameters) -> None:
+        """Fit and rank a model that learns nothing, if there is time."""
+        self._tell(name)
+        began = self.elapsed
+        model, ranked, why_not = make(name, **parameters), None, ""
+        folds: tuple[RankedPositives, ...] = ()
+        try:
+            # The first one that suits always: there must be something to choose.
+            if not any(x.ranked for x in self.tried) or self._has_time(model):
+                ranked = self._rank(model.fit(self.split))
+                folds = tuple(self._rank_fold(name, parameters, x) for x in self.folds)
+            else:
+                why_not = "no time left"
+        except GelatoError as error:
+            why_not = error.problem
+        took = self.elapsed - began
+        self.tried.append(
+            Tried(name, parameters, kind, took, model, ranked, None, why_not, folds)
+        )
+
+    def _has_time(self, model: Any) -> bool:
+        """Tell whether there is time to rank all pairs with a model."""
+        rest = (1 - _UNTRAINED_SHARE) * self.seconds
+        left = self.left - (rest if self._fits_a_training(rest) else 0.0)
+        if left <= 0 or self.rule.count < _WORTH_A_FORECAST:
+            return left > 0
+        graph = self.split.train_graph
+        coming = forecast(
+            model.fit(self.split), graph, candidates=self.rule, threads=self.threads
+        )
+        return coming.seconds <= left
+
+    def _train(self) -> None:
+        """Train Gelato with a few settings, as long as there is time."""
+        settings = self._settings()
+        epoch: float | None = None
+        while settings:
+            parameters, share = settings.pop(0), len(settings) + 1
+            if epoch is not None:
+                # Rather one setting well than three settings hardly at all.
+                share = max(1, min(share, int(self.left / (_FEW_EPOCHS * epoch))))
+            seconds = self.left / share
+            if not self._fits_a_training(seconds) or seconds < 1.2 * (epoch or 0.0):
+                self.tried.append(_untried(parameters, "no time left"))
+                continue
+            hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
+            tried, epoch = self._train_one(parameters, seconds, hurried=hurried)
+            if tried is None:
+                # Few epochs fit: larger steps, and at least a few of them.
+                seconds = max(seconds, min(self.left, _FEW_EPOCHS * (epoch or 0.0)))
+                tried, epoch = self._train_one(parameters, seconds, hurried=True)
+            self.tried.append(tried or _untried(parameters, "no time for an epoch"))
+
+    def _train_one(
+        self, parameters: Parameters, seconds: float, *, hurried: bool
+    ) -> tuple[Tried | None, float | None]:
+        """Train with one setting, if enough epochs fit; tell what an epoch takes."""
+        began, until = self.elapsed, monotonic() + seconds
+        if hurried:
+            parameters = parameters | {"lr": _HURRIED_LR}
+        model = self._gelato(parameters)
+        limit = TimeLimit(
+            until,
+            model.batches,
+            validation_seconds=self._validation_seconds(),
+            least_epochs=1 if hurried else _HURRIED_EPOCHS,
+        )
+        ranked, why_not = None, ""
+        try:
+            self._fit(model, limit, parameters)
+            ranked = self._rank(model)
+        except StopTraining:
+            return None, limit.epoch_seconds
+        except GelatoError as error:
+            why_not = error.problem
+        # As many epochs as there were: these parameters give this model again.
+        model.set_params(epochs=limit.epochs or _EPOCHS, threads=None)
+        tried = Tried(
+            "gelato",
+            parameters,
+            "trained",
+            self.elapsed - began,
+            model,
+            ranked,
+            limit.epochs or None,
+            why_not,
+        )
+        return tried, limit.epoch_seconds
+
+    def _gelato(self, parameters: Parameters) -> Any:
+        return make(
+            "gelato",
+            **parameters,
+            epochs=_EPOCHS,
+            metric="ap",
+            patience=_PATIENCE,
+            batches=max(1, min(10, len(self.split.train) // 2)),
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+    def _fit(self, model: Any, limit: TimeLimit, parameters: Parameters) -> None:
+        said = ", ".join(f"{k} {v}" for k, v in parameters.items())
+
+        def on_epoch(entry: dict[str, Any], state: Any) -> None:
+            self._tell(f"gelato, {said}: epoch {entry['epoch']}")
+            limit.on_epoch(entry, state)
+
+        self._tell(f"gelato, {said}")
+        model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
+
+    def _fits_a_training(self, seconds: float) -> bool:
+        """Tell whether a few epochs may fit into a time, by a rough guess."""
+        if not self.split.graph.num_attributes:
+            return False
+        epoch = _RANKINGS_PER_EPOCH * self._validation_seconds()
+        return seconds > _LEAST_EPOCHS * epoch
+
+    def _validation_seconds(self) -> float:
+        walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]
+        return walks[0] if walks else 0.0
+
+    def _settings(self) -> list[Parameters]:
+        """Return the settings to train, the most promising first."""
+        ran = [x for x in self.tried if x.ranked is not None]
+        plain = max((x.mean_ap for x in ran if x.kind == "plain"), default=0.0)
+        similar = [x for x in ran if x.name == "cos+ac" and x.mean_ap > plain]
+        if not similar:
+            return [_LEARNED, _MIXED]
+        best = max(similar, key=lambda x: x.mean_ap)
+        near = best.parameters | {"beta": 0.5}
+        others = [x for x in (_LEARNED, _MIXED) if x != near]
+        return [near, *others]
+
+    def _rank(self, model: Any) -> RankedPositives:
+        scorer = model.scorer(self.split.train_graph)
+        return rank_positives(scorer, self.positives, self.rule, threads=self.threads)
+
+    def _rank_fold(
+        self, name: str, parameters: Parameters, fold: EdgeSplit
+    ) -> RankedPositives:
+        model = make(name, **parameters).fit(fold)
+        scorer = model.scorer(fold.train_graph)
+        rule = test_candidates(fold, "valid")
+        return rank_positives(scorer, fold.valid, rule, threads=self.threads)
+
+    def _tell(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(what, min(self.elapsed, self.seconds), self.seconds)
+
+
+def _untried(parameters: Parameters, why_not: str) -> Tried:
+    return Tried("gelato", parameters, "trained", 0.0, why_not=why_not)
+
+
+def inner_folds(split: EdgeSplit, seed: int) -> list[EdgeSplit]:
+    """Hold out training edges as well, where there are few validation edges.
+
+    The first of few edges decide most of an average precision; untrained candidates on
+    small graphs cost next to nothing, so more edges are ranked. Which folds there are
+    depends on the split alone, not on the clock.
+    """
+    size, edges = len(split.valid), len(split.train)
+    if split.graph.num_pairs > _SMALL_PAIRS or edges < 4 * size:
+        return []
+    graph, rng = split.train_graph, np.random.default_rng(seed)
+    folds = []
+    for _ in range(min(_MOST_FOLDS, -(-_ENOUGH_EDGES // size) - 1)):
+        held = np.zeros(edges, dtype=bool)
+        held[rng.permutation(edges)[:size]] = True
+        parts = (graph.edges[~held], graph.edges[held], graph.edges[:0])
+        folds.append(EdgeSplit(graph, *parts, kind="given"))
+    return folds
+
+
+def warm_up(graph: Graph) -> None:
+    """Have every kernel at hand that untrained candidates for a graph need."""
+    size = _WARM_UP_NODES
+    if graph.num_nodes < size:
+        return
+    attributes: Any = graph.attributes
+    steps = np.arange(size - 1)
+    small = Graph.from_indices(
+        size,
+        np.stack([steps, steps + 1], axis=1),
+        weights=None if graph.weights is None else np.ones(size - 1),
+        attributes=None if attributes is None else attributes[:size],
+        directed=graph.directed,
+    )
+    split = EdgeSplit(small, small.edges[2:], small.edges[:1], small.edges[1:2])
+    rule = test_candidates(split, "valid")
+    seen: set[str] = set()
+    for _, name, parameters in untrained(split):
+        if name not in seen:
+            seen.add(name)
+            with suppress(GelatoError):
+                scorer = make(name, **parameters).fit(split).scorer(split.train_graph)
+                rank_positives(scorer, split.valid, rule)
+
+
+def untrained(split: EdgeSplit) -> Iterator[tuple[Kind, str, Parameters]]:
+    """Yield the untrained candidates, the most useful of the cheap ones first."""
+    groups: list[tuple[Kind, tuple[tuple[str, Parameters], ...]]] = [
+        ("plain", _PLAIN),
+        ("attributes", _ATTRIBUTES[:2]),
+        ("plain", _LONG_WALKS),
+        ("attributes", _ATTRIBUTES[2:]),
+    ]
+    for kind, candidates in groups:
+        if kind == "plain" or split.graph.num_attributes:
+            for name, parameters in candidates:
+                yield kind, name, parameters
+
 
 SECONDS = 120.0
 QUICK_SECONDS = 10.0

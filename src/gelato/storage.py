@@ -154,7 +154,7 @@ def _write_files(folder: Path, run: Run) -> None:
     if run.split is not None:
         run.split.save(folder / SPLIT)
         if run.validation is not None:
-            from gelato.ranking.counts_files import write_counts
+            from gelato.ranking.counts import write_counts
 
             write_counts(folder / VALIDATION, run.validation, run.split.fingerprint)
     if run.tensors:
@@ -219,7 +219,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
 
 def _counts(path: Path, split: EdgeSplit | None) -> RankCounts | None:
-    from gelato.ranking.counts_files import read_counts
+    from gelato.ranking.counts import read_counts
 
     return None if split is None else read_counts(path, split.fingerprint)
 

@@ -10,7 +10,7 @@ import pytest
 from test_cli_bad_input import refused
 
 import gelato as library
-from gelato.cli.choice import is_open, seconds_of
+from gelato.cli.fit import is_open, seconds_of
 from gelato.cli.options import ChoiceOptions, ModelOptions
 from gelato.errors import UsageError
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import gelato as library
-from gelato.cli.comparing import Comparing
+from gelato.cli.compare import Comparing
 from gelato.comparison.summary import rank_models
 
 MODELS = "cn,ac,pa"

@@ -167,7 +167,7 @@ class TestFit:
         assert "it stops after 7 validations without gain" in told
 
     def test_a_forecast_counts_rankings_of_all_pairs(self, gelato, small, monkeypatch):
-        name = "gelato.cli.training_forecast._validation_seconds"
+        name = "gelato.cli.forecasts._validation_seconds"
         monkeypatch.setattr(name, lambda *_: 1000.0)
         options = ("-m", "lgcn", "--dry-run", "--json")
         for every, times in ((2, EPOCHS // 2), (EPOCHS, 1), (EPOCHS + 1, 0)):
@@ -181,9 +181,9 @@ class TestFit:
         assert library.load("run").threads is None
 
     def test_presets_are_suggested_for_their_graphs(self, capsys):
+        from gelato.cli.console import Screen
         from gelato.cli.fit import _suggest_preset
         from gelato.cli.options import DataOptions, ModelOptions, OutputOptions
-        from gelato.cli.screen import Screen
 
         screen, graph = Screen(OutputOptions()), DataOptions(dataset="photo")
         _suggest_preset(screen, "gelato", ModelOptions(), graph)
@@ -199,9 +199,9 @@ class TestFit:
 
         from rich.console import Console
 
-        from gelato.cli import training
+        from gelato.cli import progress as training
+        from gelato.cli.console import Screen
         from gelato.cli.options import OutputOptions
-        from gelato.cli.screen import Screen
 
         screen, written = Screen(OutputOptions()), io.StringIO()
         screen._error = Console(file=written, force_terminal=True, width=80)
@@ -221,7 +221,7 @@ class TestFit:
 
 class TestInterruption:
     def test_going_on_gives_the_same_result(self, gelato, small, fitted, monkeypatch):
-        from gelato.cli.training import Watch
+        from gelato.cli.progress import Watch
 
         told = Watch.on_epoch
 
@@ -246,7 +246,7 @@ class TestInterruption:
         def stop(self, epoch, batch):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("gelato.cli.training.Watch.on_step", stop)
+        monkeypatch.setattr("gelato.cli.progress.Watch.on_step", stop)
         outcome = gelato(*fit_of(small))
         assert outcome.code == 130
         assert "run the same command again" in outcome.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gelato.cli.memory import parse_size
+from gelato.cli.forecasts import parse_size
 from gelato.errors import UsageError
 
 

@@ -11,10 +11,10 @@ import pytest
 from test_cli_bad_input import refused
 
 import gelato as library
-from gelato.cli.training_forecast import TrainingForecast
-from gelato.experiments import paper
-from gelato.experiments.paper import Experiment, Row
+from gelato.cli.forecasts import TrainingForecast
 from gelato.graph import Graph
+from gelato.paper import experiment as paper
+from gelato.paper.experiment import Experiment, Row
 
 PUBLISHED = {"ap": 5.0, "ap_sd": 100.0, "auc": 99.99, "auc_sd": 0.0}
 TOY = Experiment(
@@ -43,7 +43,7 @@ def toy(monkeypatch):
     monkeypatch.setattr(
         paper, "read_experiment", lambda name: TOY if name == "toy" else real(name)
     )
-    monkeypatch.setattr("gelato.experiments.runs.load_dataset", tiny_graph)
+    monkeypatch.setattr("gelato.paper.runner.load_dataset", tiny_graph)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ class TestRunning:
         assert name.startswith("ac-tiny")
 
     def test_an_interrupted_run_goes_on(self, gelato, toy, monkeypatch):
-        from gelato.cli.training import Watch
+        from gelato.cli.progress import Watch
 
         told = Watch.on_epoch
 
@@ -164,7 +164,7 @@ class TestLooking:
         monkeypatch.setattr(paper, "read_experiment", lambda name: networks)
         coming = TrainingForecast(1, 1, 1, 1, None, 0.0, 1.0, 1.0, 1.0, 60.0, 1)
         monkeypatch.setattr(
-            "gelato.cli.training_forecast.forecast_training",
+            "gelato.cli.forecasts.forecast_training",
             lambda screen, model, split: replace(
                 coming, patience=getattr(model, "patience", None)
             ),

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gelato.cli import numbers
+from gelato import text as numbers
+from gelato.cli.console import Screen, safe, shortened
 from gelato.cli.forecasts import tell_compilation, tell_long_run
 from gelato.cli.options import OutputOptions
 from gelato.cli.rankings import random_hits, random_mrr
-from gelato.cli.screen import Screen, safe, shortened
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ class TestNotes:
         with screen.progress("[red]ranking") as report:
             report(1, 10)
             assert written.getvalue() == ""
-            monkeypatch.setattr("gelato.cli.screen._PATIENCE", -1.0)
+            monkeypatch.setattr("gelato.cli.console._PATIENCE", -1.0)
             report(2, 10)
             report(3, 10)
         assert "[red]ranking" in written.getvalue()

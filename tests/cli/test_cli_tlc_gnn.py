@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gelato.baselines.tlc_gnn import curvature
+from gelato.baselines.tlc_gnn import resumable as by_parts
 from gelato.cli import run_folders
-from gelato.models.gnn import by_parts, curvature
 
 QUICK = ("--set", "epochs=2", "--set", "hidden=8")
 

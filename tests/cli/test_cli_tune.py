@@ -12,9 +12,8 @@ from test_cli_bad_input import refused
 
 import gelato as library
 from gelato.cli.options import DataOptions, SplitOptions
-from gelato.cli.tune import STUDY
-from gelato.cli.tuned import option_words
-from gelato.tuning.sitting import Sitting
+from gelato.cli.tune import STUDY, option_words
+from gelato.tuning.trial_loop import Sitting
 
 
 def edges_of(small):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from gelato.comparison.intervals import link_margin, split_margin
+from gelato.comparison.paired import link_margin, split_margin
 from gelato.ranking.counts import counts_of_scores
 from gelato.ranking.resampling import (
     locate_positives,

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import gelato
-from gelato.comparison import wording
+from gelato.comparison import summary as wording
 from gelato.comparison.summary import rank_models
 from gelato.errors import UsageError
 from small_graphs import community_graph

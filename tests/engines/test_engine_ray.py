@@ -13,7 +13,7 @@ import pytest
 
 import gelato
 from gelato.engines import make_engine
-from gelato.engines.ray_connection import check_address
+from gelato.engines.ray_cluster import check_address
 from gelato.errors import EngineError, InputError, MissingExtraError
 from small_graphs import community_graph
 
@@ -22,7 +22,7 @@ ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 
 @pytest.fixture(scope="module")
 def cluster():
-    from gelato.engines.ray_engine import RayEngine
+    from gelato.engines.ray_cluster import RayEngine
 
     with RayEngine(2, object_store_memory=80 * 2**20) as engine:
         # Workers cannot import modules of tests: these are sent as code.
@@ -87,7 +87,7 @@ class TestCluster:
             list(cluster.map(tasks.refuse, "odd", range(4)))
 
     def test_another_version_is_refused(self, cluster, monkeypatch):
-        monkeypatch.setattr("gelato.engines.ray_engine.__version__", "0.0.1")
+        monkeypatch.setattr("gelato.engines.ray_cluster.__version__", "0.0.1")
         with pytest.raises(EngineError, match=r"version 0\.0\.1 here"):
             list(cluster.map(tasks.late, None, [1]))
 
@@ -115,7 +115,7 @@ class TestAddress:
             check_address(address)
 
     def test_silence_is_waited_for_only_so_long(self, monkeypatch):
-        monkeypatch.setattr("gelato.engines.ray_connection._ANSWER_SECONDS", 0.2)
+        monkeypatch.setattr("gelato.engines.ray_cluster._ANSWER_SECONDS", 0.2)
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()

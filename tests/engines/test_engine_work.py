@@ -8,8 +8,7 @@ import pytest
 
 import gelato
 from gelato.engines import ThreadEngine, use_engine
-from gelato.experiments.runs import RunSpec, find_result, perform
-from gelato.experiments.spreading import perform_together
+from gelato.paper.runner import RunSpec, find_result, perform, perform_together
 from gelato.ranking import best_candidates, best_per_node, candidates, score_pairs
 from small_graphs import community_graph
 

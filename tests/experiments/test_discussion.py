@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gelato.experiments.discussion import differences, stale_remarks
-from gelato.experiments.document import discussion_lines
-from gelato.experiments.paper import (
+from gelato.paper.cells import Cell, cells
+from gelato.paper.document import differences, discussion_lines, stale_remarks
+from gelato.paper.experiment import (
     Experiment,
     Remark,
     experiment_names,
     read_experiment,
 )
-from gelato.experiments.tables import Cell, cells
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 REMARK = Remark(("MLP",), ("cora",), "below", "It is so.")

@@ -8,9 +8,8 @@ import pytest
 from tiny_runs import toy_results, use_tiny_graph
 
 from gelato.drawing import PALETTE
-from gelato.experiments.curve_figures import method_looks
-from gelato.experiments.figures import FIGURES, draw_figures
-from gelato.experiments.paper import experiment_names, read_experiment
+from gelato.paper.experiment import experiment_names, read_experiment
+from gelato.paper.plots import FIGURES, draw_figures, method_looks
 
 HEURISTICS = ("CN", "AA", "AC")
 

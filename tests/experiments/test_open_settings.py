@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gelato.experiments import open_settings
-from gelato.experiments.paper import read_experiment
-from gelato.experiments.sections import section_tables
 from gelato.models.registry import make
+from gelato.paper import sections as open_settings
+from gelato.paper.experiment import read_experiment
+from gelato.paper.sections import section_tables
 
 
 def record(best, history):

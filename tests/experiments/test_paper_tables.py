@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gelato.experiments.claims import (
+from gelato.models.presets import PRESETS, preset
+from gelato.models.registry import make, model_names
+from gelato.paper.cells import cells
+from gelato.paper.claims import (
     GNNS,
     _gain,
     claims,
@@ -16,19 +19,16 @@ from gelato.experiments.claims import (
     mean_gain,
     shared_graphs,
 )
-from gelato.experiments.claims import table_scores as scores_of
-from gelato.experiments.document import paper_text
-from gelato.experiments.jobs import run_specs, run_title
-from gelato.experiments.paper import (
+from gelato.paper.claims import table_scores as scores_of
+from gelato.paper.document import paper_text
+from gelato.paper.experiment import (
     experiment_names,
     parse_cell,
     read_experiment,
     read_facts,
 )
-from gelato.experiments.runs import RunSpec, first_stage
-from gelato.experiments.tables import cells
-from gelato.models.presets import PRESETS, preset
-from gelato.models.registry import make, model_names
+from gelato.paper.jobs import run_specs, run_title
+from gelato.paper.runner import RunSpec, first_stage
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 TABLES = {

@@ -15,8 +15,10 @@ import pytest
 
 from gelato import split_edges
 from gelato.errors import StoredFileError
-from gelato.experiments import records, runs
-from gelato.experiments.runs import (
+from gelato.graph import Graph
+from gelato.paper import records
+from gelato.paper import runner as runs
+from gelato.paper.runner import (
     SPLITS,
     RunSpec,
     find_result,
@@ -24,7 +26,6 @@ from gelato.experiments.runs import (
     read_result,
     result_path,
 )
-from gelato.graph import Graph
 
 TRAINED = RunSpec("gelato", "tiny", 1, {"epochs": 2})
 PLAIN = RunSpec("ac", "tiny")

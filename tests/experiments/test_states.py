@@ -11,15 +11,16 @@ from tiny_runs import tiny_graph, use_tiny_graph
 import gelato
 from gelato import split_edges
 from gelato.cli.app import run
-from gelato.experiments import jobs, paper, runs
-from gelato.experiments.claims import table_scores
-from gelato.experiments.curve_figures import draw_curves, draw_protocols
-from gelato.experiments.document import write_page
-from gelato.experiments.paper import Experiment, Row, experiment_names, read_experiment
-from gelato.experiments.runs import RunSpec, find_result, perform, result_path
-from gelato.experiments.states import number_text, state_lines
-from gelato.experiments.tables import cells
 from gelato.models.registry import unregister
+from gelato.paper import experiment as paper
+from gelato.paper import jobs
+from gelato.paper import runner as runs
+from gelato.paper.cells import cells, number_text, state_lines
+from gelato.paper.claims import table_scores
+from gelato.paper.document import write_page
+from gelato.paper.experiment import Experiment, Row, experiment_names, read_experiment
+from gelato.paper.plots import draw_curves, draw_protocols
+from gelato.paper.runner import RunSpec, find_result, perform, result_path
 from slow_model import Slow, register
 
 SPECS = Path(paper.__file__).parent / "specs"
@@ -142,7 +143,7 @@ def test_pages_tables_and_figures_show_them(mixed, done, monkeypatch, capsys):
 
 
 def test_claims_rest_on_exact_cells_only(mixed, done, monkeypatch):
-    monkeypatch.setattr("gelato.experiments.claims.read_experiment", lambda _: mixed)
+    monkeypatch.setattr("gelato.paper.claims.read_experiment", lambda _: mixed)
     assert set(table_scores("ap", done.results)) == {"Exact"}
 
 

@@ -10,11 +10,13 @@ from tiny_runs import tiny_graph, toy_results, use_tiny_graph
 
 from gelato import split_edges
 from gelato.errors import StoredFileError
-from gelato.experiments import timing
-from gelato.experiments.claims import claims
-from gelato.experiments.paper import Row, read_experiment
-from gelato.experiments.sections import _time_row, section_tables
-from gelato.experiments.timing import (
+from gelato.models.presets import preset
+from gelato.models.registry import unregister
+from gelato.paper import timing
+from gelato.paper.claims import claims
+from gelato.paper.experiment import Row, read_experiment
+from gelato.paper.sections import _time_row, section_tables
+from gelato.paper.timing import (
     find_times,
     missing_times,
     record_time,
@@ -22,8 +24,6 @@ from gelato.experiments.timing import (
     training_seconds,
     training_settings,
 )
-from gelato.models.presets import preset
-from gelato.models.registry import unregister
 from slow_model import Slow, register
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gelato.experiments.claims import GNNS
-from gelato.experiments.jobs import run_specs
-from gelato.experiments.orderings import _verdict, orderings
-from gelato.experiments.paper import experiment_names, read_experiment
-from gelato.experiments.parameter_counts import count_parameters
-from gelato.experiments.selection import selections
-from gelato.experiments.toy import toy_experiment
 from gelato.models.registry import make
+from gelato.paper.claims import GNNS, _verdict, count_parameters, orderings
+from gelato.paper.experiment import experiment_names, read_experiment
+from gelato.paper.jobs import run_specs
+from gelato.paper.sections import selections
+from gelato.paper.toy import toy_experiment
 
 
 @pytest.mark.parametrize("name", experiment_names())

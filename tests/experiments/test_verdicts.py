@@ -7,12 +7,12 @@ import math
 import pytest
 
 from gelato.errors import UnknownNameError
-from gelato.experiments.document import seed_text, spread
-from gelato.experiments.figures import FIGURES
-from gelato.experiments.paper import Row, experiment_names, read_experiment
-from gelato.experiments.sections import KINDS
-from gelato.experiments.tables import Cell
 from gelato.models.presets import PRESETS
+from gelato.paper.cells import Cell
+from gelato.paper.document import seed_text, spread
+from gelato.paper.experiment import Row, experiment_names, read_experiment
+from gelato.paper.plots import FIGURES
+from gelato.paper.sections import KINDS
 
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 # The paper's tables of average precision and of AUC, mean and deviation.

@@ -13,10 +13,10 @@ from tiny_runs import tiny_graph, toy_results, use_tiny_graph
 
 from gelato import evaluate, make, split_edges
 from gelato.errors import StoredFileError
-from gelato.experiments.figures import draw_figures
-from gelato.experiments.paper import Row
-from gelato.experiments.sections import section_tables
-from gelato.experiments.visual import (
+from gelato.paper.experiment import Row
+from gelato.paper.plots import draw_figures
+from gelato.paper.sections import section_tables
+from gelato.paper.visual import (
     attribute_distance,
     chosen_nodes,
     find_visual,

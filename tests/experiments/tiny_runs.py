@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gelato.experiments import jobs, runs, timing, visual
-from gelato.experiments.paper import read_experiment
-from gelato.experiments.toy import toy_experiment
 from gelato.graph import Graph
+from gelato.paper import jobs, timing, visual
+from gelato.paper import runner as runs
+from gelato.paper.experiment import read_experiment
+from gelato.paper.toy import toy_experiment
 
 
 def tiny_graph(*_, **__) -> Graph:

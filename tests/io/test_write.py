@@ -84,7 +84,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, f
         raise OSError(28, "No space left on device")
 
     if failing == "fsync":
-        monkeypatch.setattr("gelato.io.atomic.os.fsync", fail)
+        monkeypatch.setattr("gelato.io.write.os.fsync", fail)
     else:
         monkeypatch.setattr("pathlib.Path.replace", fail)
     with pytest.raises(OutputError, match="No space left on device"):

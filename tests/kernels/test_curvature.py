@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from gelato.baselines.tlc_gnn.curvature import edge_curvatures
 from gelato.graph import Graph
-from gelato.kernels.curvature import edge_curvatures
 
 
 def curvatures(graph):

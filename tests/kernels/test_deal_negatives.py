@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from gelato.errors import UsageError
-from gelato.kernels.negatives import HashDealer
+from gelato.kernels.deal import HashDealer
 from gelato.kernels.walk_structure import WalkStructure
 
 

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gelato.kernels.extended_persistence import diagram_image
+from gelato.baselines.tlc_gnn.images import diagram_image
 from plain_images import component_points, image, loop_points
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import maximum_flow
 
-from gelato.kernels.max_flow import (
+from gelato.baselines.tlc_gnn.curvature import (
     SINK,
     SOURCE,
     UNLIMITED,

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import UsageError
-from gelato.kernels import near_negatives
-from gelato.kernels.near_negatives import NearDealer, near_rate
+from gelato.kernels import deal as near_negatives
+from gelato.kernels.deal import HashDealer, NearDealer, near_rate, node_keys
 from gelato.kernels.near_pairs import NearPairs
-from gelato.kernels.negatives import HashDealer, node_keys
 from gelato.kernels.walk_structure import WalkStructure
 
 

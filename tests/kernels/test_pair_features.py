@@ -6,10 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gelato.kernels import matrix_tiles as tiles
-from gelato.kernels import norm_dropout as kernels
-from gelato.kernels.parts import Parts, run_shares
-from gelato.kernels.random_bits import derive_key
+from gelato.kernels import hidden_layer as kernels
+from gelato.kernels import tiles
+from gelato.kernels.chunks import Parts, derive_key, run_shares
 from gelato.nn import sparse_rows
 from gelato.nn.sparse_rows import RememberingRows, SparseRows, index_type, tiled
 

@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from gelato.baselines.tlc_gnn.curvature import arc_lengths, edge_curvature
+from gelato.baselines.tlc_gnn.images import pair_images
 from gelato.graph import Graph
-from gelato.kernels.persistence_images import pair_images
-from gelato.models.gnn.curvature import arc_lengths, edge_curvature
 from plain_images import network, plain_image
 
 

@@ -9,7 +9,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gelato.kernels.subgraphs import ball_sizes, pack_subgraphs, subgraph_sizes
+from gelato.baselines.shared_layers.subgraphs import (
+    ball_sizes,
+    pack_subgraphs,
+    subgraph_sizes,
+)
 
 
 def csr(graph):

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gelato.kernels.subgraphs import pack_subgraphs
-from gelato.kernels.walk_profiles import POWERS, follow
-from gelato.models.gnn.walk_powers import row_softmax, walk_sums
+from gelato.baselines.shared_layers.subgraphs import pack_subgraphs
+from gelato.baselines.walkpool.model import row_softmax, walk_sums
+from gelato.baselines.walkpool.profiles import POWERS, follow
 
 
 def slow_sums(R):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
 from gelato.kernels.chunks import balanced_chunks, run_chunks
-from gelato.kernels.walk_passes import pull_gradients, score_pairs
 from gelato.kernels.walk_structure import PairLists, WalkStructure
+from gelato.kernels.walk_training import pull_gradients, score_pairs
 from walk_graphs import Case, cases, make_case
 
 

@@ -15,7 +15,7 @@ from gelato.errors import GelatoError, InputError, OutputError, UsageError
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
 from gelato.models.presets import PRESETS, preset
-from gelato.nn.pair_features import PairFeatures
+from gelato.nn.first_layer import PairFeatures
 from gelato.splits import split_edges
 from small_graphs import community_graph
 

@@ -11,13 +11,13 @@ import torch
 
 import gelato
 from gelato.errors import GelatoError, InputError, UsageError
-from gelato.experiments import runs
-from gelato.experiments.runs import RunSpec, perform
 from gelato.heuristics import autocovariance_of
 from gelato.models.gelato import Gelato
 from gelato.models.mlp import MLP
 from gelato.models.two_stage import MLPAutocovariance, MLPCosineAutocovariance
-from gelato.nn.pair_features import PairFeatures
+from gelato.nn.first_layer import PairFeatures
+from gelato.paper import runner as runs
+from gelato.paper.runner import RunSpec, perform
 from gelato.splits import split_edges
 from small_graphs import community_graph
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import gelato
 from gelato.errors import InputError
 from gelato.graph import Graph
-from gelato.models.newer_graphs import align_attributes, carry_split
+from gelato.models.base import align_attributes, carry_split
 from gelato.splits import split_edges
 from small_graphs import community_graph
 
@@ -138,8 +138,8 @@ class TestKeptCounts:
         split, table, folder = saved
         model = gelato.load(folder)
         ranked = []
-        whole = "gelato.ranking.scope.rank_counts"
-        import gelato.ranking.scope as scope
+        whole = "gelato.predict.precision.rank_counts"
+        import gelato.predict.precision as scope
 
         count = scope.rank_counts
         monkeypatch.setattr(
@@ -160,7 +160,7 @@ class TestKeptCounts:
     def test_counts_of_another_version_or_split_are_left_aside(
         self, saved, field, tmp_path
     ):
-        from gelato.ranking.counts_files import read_counts
+        from gelato.ranking.counts import read_counts
 
         split, _, folder = saved
         path = folder / "validation.parquet"

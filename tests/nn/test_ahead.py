@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from gelato.nn.ahead import Ahead
+from gelato.baselines.bscnets import Ahead
 
 
 def test_a_step_takes_the_value_of_the_validation_before_it_once():

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gelato.kernels.bit_rows import count_bits
-from gelato.nn import meetings
-from gelato.nn.meetings import Meetings
+from gelato.kernels.shared_attributes import count_bits
+from gelato.nn import first_layer as meetings
+from gelato.nn.first_layer import Meetings
 
 
 def rows(lists):

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from gelato.errors import UsageError
 from gelato.kernels.group_loss import n_pair_terms
 from gelato.kernels.near_pairs import NearPairs
-from gelato.nn.near_step import FarSample, NearBatch, near_step
 from gelato.nn.standardise import TrainingPairs
-from gelato.nn.training_step import n_pair_step
+from gelato.nn.step import FarSample, NearBatch, n_pair_step, near_step
 from walk_graphs import Case, make_case
 
 

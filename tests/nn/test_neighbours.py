@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gelato.errors import UnknownNameError, UsageError
 from gelato.nn.dense import dense_adjacency
-from gelato.nn.neighbours import DIFFERENTIABLE, HeuristicMixture, neighbour_scores
+from gelato.nn.two_steps import DIFFERENTIABLE, HeuristicMixture, neighbour_scores
 from walk_graphs import Case, cases, make_case
 
 KINDS = ["cn", "aa", "ra"]

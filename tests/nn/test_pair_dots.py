@@ -9,11 +9,15 @@ import torch
 from torch.autograd import gradcheck
 from torch.nn import functional
 
-from gelato.kernels import pair_overlaps as overlap_kernels
-from gelato.kernels import pair_products as kernels
-from gelato.nn.pair_dots import mix_edges, pair_dots, softplus_of_products
-from gelato.nn.pair_overlaps import pair_overlaps
-from gelato.nn.sparse_matrix import SparseMatrix
+from gelato.baselines.neo_gnn import overlaps as overlap_kernels
+from gelato.baselines.neo_gnn.overlaps import pair_overlaps
+from gelato.baselines.shared_layers import products as kernels
+from gelato.baselines.shared_layers.dots import (
+    mix_edges,
+    pair_dots,
+    softplus_of_products,
+)
+from gelato.baselines.shared_layers.messages import SparseMatrix
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from torch import nn
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
-from gelato.nn import pair_terms
-from gelato.nn.pair_features import PairFeatures
+from gelato.nn import first_layer as pair_terms
+from gelato.nn.first_layer import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 
 

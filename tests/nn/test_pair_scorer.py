@@ -12,10 +12,9 @@ from torch import nn
 
 from gelato.errors import GelatoError, UsageError
 from gelato.graph import Graph
-from gelato.nn.pair_features import PairFeatures
+from gelato.nn.first_layer import AttributeRows, PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
-from gelato.nn.pair_terms import AttributeRows
 from gelato.ranking import all_pairs, rank_counts
 from gelato.ranking.best import best_candidates
 

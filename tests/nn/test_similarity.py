@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
-from gelato.nn import block_search, similar_search
+from gelato.nn import similar_search
+from gelato.nn import similarity as block_search
 from gelato.nn.similarity import (
     pair_similarity,
     similarity_count,

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gelato.nn.sparse_matrix import SparseMatrix
+from gelato.baselines.shared_layers.messages import SparseMatrix
 
 
 @given(

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
-from gelato.kernels.negatives import HashDealer
+from gelato.kernels.deal import HashDealer
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
 from gelato.nn.losses import NPairLoss
 from gelato.nn.standardise import TrainingPairs, choose_sigma, standardised_scores
-from gelato.nn.training_step import n_pair_step
+from gelato.nn.step import n_pair_step
 from walk_graphs import make_case
 
 

@@ -9,11 +9,11 @@ import gelato
 import oracles
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
-from gelato.kernels import sampled_pairs
-from gelato.kernels.random_bits import derive_key
+from gelato.kernels import counting as sampled_pairs
+from gelato.kernels.chunks import derive_key
 from gelato.ranking import all_pairs, between, listed, metrics, within_hops
 from gelato.ranking.counts import candidate_rule, rank_counts
-from gelato.ranking.estimating import estimate_ranking
+from gelato.ranking.estimate import estimate_ranking
 from gelato.splits import split_edges
 from slow_scorers import CountingPairs, noisy_scores
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from gelato.errors import InputError
-from gelato.ranking.counts import counts_of_scores
-from gelato.ranking.expected_precision import (
+from gelato.predict.precision import (
     _non_increasing,
     precision_curve,
     ranks_at_least,
 )
+from gelato.ranking.counts import counts_of_scores
 
 
 def ranking(rng, size, rate):

@@ -17,11 +17,11 @@ from gelato.ranking import (
     best_candidates,
     best_per_node,
     between,
-    near_pass,
     rank_counts,
     score_pairs,
 )
-from gelato.ranking.capped import best_capped
+from gelato.ranking import near as near_pass
+from gelato.ranking.best import best_capped
 from strategies import graphs, split_pairs
 
 

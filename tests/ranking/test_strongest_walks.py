@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import strategies
 from gelato import heuristics
-from gelato.graph import Graph
-from gelato.ranking.strongest_walks import (
+from gelato.explain.pair import (
     strongest_walks,
     sum_walks,
     total_without_pair,
 )
+from gelato.graph import Graph
 
 
 def all_walks(scorer, u, v):

@@ -36,7 +36,7 @@ def run_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run_summary(run_folder):
-    from gelato.report.summary import summarise_run
+    from gelato.report.contents import summarise_run
 
     return summarise_run(run_folder, top=30)
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from gelato import compare, evaluate, make, split_edges, worked_example
-from gelato.comparison.sides import SAME
+from gelato.comparison.paired import SAME
 from gelato.comparison.summary import rank_models
 from gelato.drawing import save_figure
 from gelato.graph import Graph
 from gelato.ranking import metrics
-from gelato.report.figures import draw_comparison, draw_example
-from gelato.report.interval_figure import draw_intervals
+from gelato.report.figures import draw_comparison, draw_example, draw_intervals
 
 
 @pytest.fixture(scope="module")

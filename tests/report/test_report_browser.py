@@ -10,9 +10,9 @@ import time
 import pytest
 
 from gelato import compare
-from gelato.explanation import printable
-from gelato.report.comparison_summary import summarise_rows
+from gelato.explain.explanation import printable
 from gelato.report.page import write_report
+from gelato.report.rivals import summarise_rows
 from gelato.report.wording import difference, spread
 from small_graphs import community_graph
 

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 import gelato
 from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, UsageError
-from gelato.explanation import printable
+from gelato.explain.explanation import printable
 from gelato.report import wording
 from gelato.report.charts import comparison_chart
-from gelato.report.comparison_summary import read_comparison, summarise_runs
-from gelato.report.markdown import inert
-from gelato.report.page import to_html, to_json, to_markdown, write_report
-from gelato.report.summary import summarise_run
+from gelato.report.contents import summarise_run
+from gelato.report.page import inert, to_html, to_json, to_markdown, write_report
+from gelato.report.rivals import read_comparison, summarise_runs
 from small_graphs import community_graph
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}

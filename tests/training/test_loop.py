@@ -26,8 +26,8 @@ from gelato.splits import split_edges
 from gelato.training import loop
 from gelato.training.budget import TimeLimit
 from gelato.training.checkpoints import Snapshot, load_checkpoint
-from gelato.training.clock import Clock
 from gelato.training.loop import CHECKPOINT, StopTraining, TrainSettings, train
+from gelato.training.step_times import Clock
 from small_graphs import community_graph
 
 TESTS = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from gelato.errors import InputError, UnknownNameError, UsageError
-from gelato.kernels.partition import partition_nodes
+from gelato.kernels.deal import partition_nodes
 from gelato.kernels.walk_structure import WalkStructure
 from gelato.training.batches import NegativePairs, PositiveBatches
 from gelato.training.negatives import (

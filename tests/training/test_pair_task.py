@@ -9,7 +9,7 @@ import torch
 from gelato.nn.losses import CrossEntropyLoss
 from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges
-from gelato.training.listed_negatives import listed_negatives
+from gelato.training.negatives import listed_negatives
 from gelato.training.pair_task import PairMLPTask, mixed_chunks
 from small_graphs import community_graph
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gelato.cli.screen import print_error, safe_streams
+from gelato.cli.console import print_error, safe_streams
 from gelato.errors import GelatoError
 
 # The order of the help page.

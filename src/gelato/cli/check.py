@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.facts import graph_facts
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table, safe, shortened
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_data,
@@ -15,16 +15,48 @@ from gelato.cli.forecasts import (
     show_forecasts,
     tell_compilation,
 )
-from gelato.cli.grouping import grouped
 from gelato.cli.inputs import LoadedGraph, describe_split, load_graph, load_split
-from gelato.cli.options import DataOptions, OutputOptions, SplitOptions
-from gelato.cli.screen import Screen, make_facts, make_table, safe, shortened
+from gelato.cli.options import DataOptions, OutputOptions, SplitOptions, grouped
 from gelato.errors import GelatoError
 
 if TYPE_CHECKING:
     from gelato.graph import Graph
     from gelato.io import ReadReport
     from gelato.splits import EdgeSplit
+
+
+def graph_facts(graph: Graph) -> dict[str, Any]:
+    """Return sizes, degrees and components as plain data."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    neighbours = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
+    parts, member = connected_components(graph.adjacency, directed=False)
+    sizes = np.bincount(member, minlength=max(parts, 1))
+    facts: dict[str, Any] = {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "directed": graph.directed,
+        "weighted": graph.is_weighted,
+        "times": graph.times is not None,
+        "attributes": graph.num_attributes,
+        "pairs": graph.num_pairs,
+        "density": graph.num_edges / max(graph.num_pairs, 1),
+        "isolated": int(np.count_nonzero(neighbours == 0)),
+        "components": int(parts),
+        "largest_component": int(sizes.max()) if graph.num_nodes else 0,
+        "degree": None,
+    }
+    if graph.num_nodes:
+        hub = int(np.argmax(neighbours))
+        facts["degree"] = {
+            "min": int(neighbours.min()),
+            "median": float(np.median(neighbours)),
+            "mean": float(neighbours.mean()),
+            "max": int(neighbours.max()),
+            "max_node": str(graph.node_ids[hub]),
+        }
+    return facts
 
 
 # Starts of notes that say again what the report's own lines and table say.

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli.candidates import require_positives
-from gelato.cli.comparing import Comparing
-from gelato.cli.comparison_plan import (
-    BudgetOptions,
-    KeepOptions,
-    budget_of,
-    check_places,
-    check_reference,
-    make_contenders,
-    model_list,
-    splits_of,
-)
-from gelato.cli.comparison_results import finish
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_table, shortened
 from gelato.cli.evaluate import Protocol, protocols_of
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
@@ -29,14 +21,416 @@ from gelato.cli.forecasts import (
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.grouping import grouped
-from gelato.cli.inputs import load_split
-from gelato.cli.options import DataOptions, OutputOptions, RunOptions, SplitOptions
-from gelato.cli.screen import Screen
-from gelato.cli.settings import whole_numbers
+from gelato.cli.inputs import LoadedGraph, describe_split, load_split, require_positives
+from gelato.cli.options import (
+    DataOptions,
+    ModelOptions,
+    OutputOptions,
+    RunOptions,
+    SplitOptions,
+    grouped,
+)
+from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.cli.progress import Interrupted, fit_model, is_trained
+from gelato.cli.rankings import BIASED, comparison_table
+from gelato.cli.settings import make_model, whole_numbers
+from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:
+    from gelato.comparison.budgets import Budget, Tuned
+    from gelato.comparison.runs import Contender, Run
     from gelato.splits import EdgeSplit
+
+
+_FIGURES = (".svg", ".png")
+
+
+@dataclass(frozen=True)
+class KeepOptions:
+    """Where results go besides the screen."""
+
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write one row per run: .csv, .tsv, .parquet, .json or .jsonl.",
+            rich_help_panel="Output",
+        ),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw models with their intervals: .svg or .png.",
+            rich_help_panel="Output",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """How much tuning every model gets."""
+
+    tune_trials: Annotated[
+        int | None,
+        typer.Option(
+            "--tune-trials",
+            metavar="N",
+            help="Tune every model that has parameters with N trials, on each split, "
+            "by its validation edges.",
+            rich_help_panel="Equal tuning budgets",
+        ),
+    ] = None
+    tune_time: Annotated[
+        float | None,
+        typer.Option(
+            "--tune-time",
+            metavar="SECONDS",
+            help="The same with a time for each; with both, what ends first.",
+            rich_help_panel="Equal tuning budgets",
+        ),
+    ] = None
+
+
+def model_list(text: str) -> list[str]:
+    """Return the models that an option names, each once; unknown ones are refused."""
+    from gelato.models.registry import model_class
+
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        model_class(name)  # unknown names are refused before anything is read
+    return names
+
+
+def check_reference(against: str | None, names: list[str]) -> None:
+    """Raise unless the model to compare with is compared."""
+    if against is not None and against not in names:
+        raise UsageError(
+            f"--against {against} is not one of the models compared.",
+            hint=f"They are: {', '.join(names)}.",
+        )
+
+
+def check_places(keep: KeepOptions) -> None:
+    """Raise unless results can be written where they are wanted."""
+    check_output_file(keep.table, TABLE_SUFFIXES)
+    check_output_file(keep.plot, _FIGURES)
+
+
+def budget_of(spend: BudgetOptions) -> Budget | None:
+    """Return the tuning budget, if one is asked for."""
+    from gelato.comparison.budgets import Budget
+
+    return Budget.given(spend.tune_trials, spend.tune_time)
+
+
+def splits_of(first: EdgeSplit, count: int, options: SplitOptions) -> list[EdgeSplit]:
+    """Return a split, and others drawn at random if several are asked for."""
+    from gelato.splits import split_edges
+
+    if count < 1:
+        raise UsageError(f"--splits is {count}, but must be at least 1.")
+    if count == 1:
+        return [first]
+    if first.kind != "random" or options.split_file or options.split_seed is not None:
+        raise UsageError(
+            "--splits draws random splits of its own, with seeds from 0.",
+            hint="Leave out --splits, or the option that chooses one split.",
+        )
+    given = {"valid": options.valid, "test": options.test}
+    shares = {name: share for name, share in given.items() if share is not None}
+    drawn = (split_edges(first.graph, seed=k, **shares) for k in range(1, count))
+    return [first, *drawn]
+
+
+def make_contenders(
+    names: list[str], seeds: list[int], preset: str | None, settings: list[str] | None
+) -> list[Contender]:
+    """Return the models to fit, by name and seed; wrong settings are refused here."""
+    from gelato.comparison.runs import Contender
+    from gelato.models.registry import model_class, parameter_names
+
+    own: dict[str, list[str]] = {name: [] for name in names}
+    for item in settings or ():
+        name, dot, rest = item.partition(".")
+        if not dot or name not in own:
+            raise UsageError(
+                f"--set {item} does not name one of the models compared.",
+                hint=f"For example: --set {names[-1]}.NAME=VALUE",
+            )
+        own[name].append(rest)
+    if preset is not None and "gelato" not in names:
+        raise UsageError(
+            "--preset holds parameters of gelato, which is not compared.",
+            hint="Leave it out, or add gelato to --models.",
+        )
+    made = []
+    for name in names:
+        seeded = "seed" in parameter_names(model_class(name))
+        chosen = preset if name == "gelato" else None
+        models = {
+            seed: make_model(
+                name, ModelOptions(name, preset=chosen, settings=own[name], seed=seed)
+            )
+            for seed in (seeds if seeded else [None])
+        }
+        made.append(Contender(name, models))
+    return made
+
+
+class Comparing:
+    """Models on splits, and the rows that are finished.
+
+    Parameters
+    ----------
+    screen : Screen
+        Where progress is shown.
+    contenders : list of Contender
+        What is compared.
+    splits : list of EdgeSplit
+        On what.
+    protocols : tuple of str
+        How it is measured.
+    budget : Budget, optional
+        What every model may spend on tuning.
+    threads : int, optional
+        Number of threads.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        contenders: list[Contender],
+        splits: list[EdgeSplit],
+        protocols: tuple[str, ...],
+        budget: Budget | None,
+        threads: int | None,
+    ) -> None:
+        self.screen, self.contenders, self.splits = screen, contenders, splits
+        self.protocols, self.budget, self.threads = protocols, budget, threads
+        self.rows: list[dict[str, Any]] = []
+        self.stopped: BaseException | None = None
+
+    @property
+    def total(self) -> int:
+        """Runs in all."""
+        return len(self.splits) * sum(len(item.models) for item in self.contenders)
+
+    @property
+    def finished(self) -> str:
+        """How many of the runs came to their end, in words."""
+        return f"{len(self.rows) // len(self.protocols)} of {self.total}"
+
+    def run(self) -> None:
+        """Measure until all is done, or something stops it.
+
+        Once a run is finished, Ctrl-C and failures are kept in ``stopped``: what was
+        finished is shown first.
+        """
+        from gelato.engines import current_engine
+
+        models = [model for item in self.contenders for model in item.models.values()]
+        # A training has a bar of its own, and two of them would fight for the terminal;
+        # those of an engine's workers have none.
+        lone = self.budget is None and not any(map(is_trained, models))
+        lone = lone or current_engine() is not None
+        try:
+            if lone:
+                with self.screen.progress("comparing") as bar:
+                    self._measure(bar)
+            else:
+                self._measure(None)
+        except (KeyboardInterrupt, GelatoError) as stop:
+            # A run with one of two protocols is no finished one.
+            del self.rows[len(self.rows) // len(self.protocols) * len(self.protocols) :]
+            if not self.rows:
+                raise
+            self.stopped = stop
+
+    def end(self) -> None:
+        """Raise what stopped the runs, if anything did."""
+        if isinstance(self.stopped, KeyboardInterrupt):
+            raise Interrupted(f"Shown above: {self.finished} runs that were finished.")
+        if self.stopped is not None:
+            raise self.stopped
+
+    def _measure(self, bar: Any) -> None:
+        from gelato.comparison.runs import measure
+
+        for row in measure(
+            self.contenders,
+            self.splits,
+            protocols=self.protocols,
+            budget=self.budget,
+            threads=self.threads,
+            fit=self._fit,
+            tune=self._tune,
+            progress=None if bar is None else lambda _, done, total: bar(done, total),
+        ):
+            self.rows.append(row)
+
+    def write(self, path: Path) -> None:
+        """Write the rows; in text files without the resampled numbers, too many."""
+        from gelato.comparison.runs import RESAMPLED, as_table
+        from gelato.io import write_table
+
+        table = as_table(self.rows)
+        if path.suffix.lower() in (".csv", ".tsv"):
+            table = table.drop(RESAMPLED, strict=False)
+        write_table(table, path)
+
+    def _fit(self, run: Run) -> Any:
+        if is_trained(run.model):
+            self._tell(run, "training")
+        return fit_model(self.screen, run.label, run.model, run.split)
+
+    def _tell(self, run: Run, what: str) -> None:
+        """Say what begins, where there is more than one thing to wait for."""
+        if run.total == 1:
+            return
+        seed = "" if run.seed is None else f", seed {run.seed}"
+        parts = len(self.splits)
+        split = "" if parts == 1 else f", split {run.part + 1} of {parts}"
+        place = f"run {run.place + 1} of {run.total}"
+        self.screen.line(f"{place}: {what} {run.label}{seed}{split}")
+
+    def _tune(self, run: Run) -> Tuned:
+        from gelato.comparison.budgets import is_tunable
+
+        assert self.budget is not None
+        if is_tunable(run.model):
+            self._tell(run, "tuning")
+        with self.screen.progress(f"tuning {run.label}") as bar:
+            told = None if bar is None else lambda _, done, total: bar(done, total)
+            return self.budget.spend(run.model, run.split, self.threads, told)
+
+    def tell_budget(self) -> None:
+        """Say what tuning will cost, before it begins."""
+        from gelato.comparison.budgets import is_tunable
+
+        if self.budget is None:
+            return
+        first = [next(iter(item.models.values())) for item in self.contenders]
+        studies = len(self.splits) * sum(map(is_tunable, first))
+        text = f"{self.budget} for each of {numbers.plural(studies, 'tuning')}"
+        if self.budget.seconds is not None:
+            spent = numbers.duration(studies * self.budget.seconds)
+            text += f": up to {spent}, and what is measured afterwards"
+        self.screen.note(f"{text}.")
+
+    def show_tuned(self) -> None:
+        """Show what the budget of each model chose, split by split."""
+        if self.budget is None:
+            return
+        parts = {split.fingerprint: k for k, split in enumerate(self.splits, start=1)}
+        lines: dict[tuple[str, str], tuple[str, ...]] = {}
+        for row in self.rows:
+            chosen = "nothing to choose"
+            if row["parameters"] is not None:
+                found = json.loads(row["parameters"])
+                chosen = ", ".join(f"{key} {_short(x)}" for key, x in found.items())
+            spent = numbers.duration(row["tune_seconds"])
+            number = str(parts[row["split"]])
+            lines[row["model"], number] = (row["model"], number, spent, chosen)
+        table = make_table("tuned", "split", "time", "chosen", rows=lines.values())
+        table.columns[-1].justify = "left"
+        self.screen.show(f"\nBudget of each model and split: {self.budget}.\n", table)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def finish(
+    screen: Screen,
+    job: Comparing,
+    loaded: LoadedGraph,
+    keep: KeepOptions,
+    against: str | None,
+) -> None:
+    """Show and keep what was measured, be it all or what an interruption left."""
+    from gelato.comparison import summary as wording
+    from gelato.comparison.summary import rank_models
+
+    ranking = rank_models(job.rows, against=against)
+    first = job.splits[0]
+    title = (
+        f"{loaded.name}: {numbers.plural(len(first.test), 'test edge')} among "
+        f"{numbers.count(first.num_candidates('test'))} candidate pairs"
+    )
+    fair = [entry for entry in ranking if not entry["biased"]]
+    verdicts = wording.told_apart(fair, shortened)
+    table = comparison_table(ranking)
+    if not screen.fits(table):
+        table = comparison_table(ranking, narrow=True)
+    screen.show(f"{title}{_runs_text(ranking)}\n", table)
+    if fair:
+        said = [*verdicts, wording.covered(fair), wording.unadjusted(fair)]
+        if first.kind == "random":  # others are what they are
+            said.append(wording.advice(fair))
+        screen.show("", *filter(None, said))
+    if len(fair) < len(ranking):
+        screen.show(
+            f"\n{BIASED}: measured against as many random non-edges as edges, which "
+            "flatters every model."
+        )
+    job.show_tuned()
+    _keep(screen, job, ranking, keep, loaded.name)
+    told = {"covers": wording.covered(fair) if fair else "", "verdicts": verdicts}
+    screen.give(_document(job, loaded, told | {"against": against}, ranking))
+
+
+def _document(
+    job: Comparing,
+    loaded: LoadedGraph,
+    told: dict[str, Any],
+    ranking: list[dict[str, Any]],
+) -> dict[str, Any]:
+    from gelato.comparison.paired import CONFIDENCE
+
+    return {
+        "data": loaded.to_dict(),
+        "splits": [describe_split(item) for item in job.splits],
+        "budget": None if job.budget is None else str(job.budget),
+        "complete": job.stopped is None,
+        "confidence": CONFIDENCE,
+        **told,
+        "ranking": ranking,
+        "runs": job.rows,
+    }
+
+
+def _keep(
+    screen: Screen,
+    job: Comparing,
+    ranking: list[dict[str, Any]],
+    keep: KeepOptions,
+    name: str,
+) -> None:
+    if keep.table is not None:
+        job.write(keep.table)
+        screen.line(f"wrote {numbers.plural(len(job.rows), 'row')} to {keep.table}")
+    if keep.plot is not None:
+        from gelato.drawing import write_figure
+        from gelato.report.figures import draw_intervals
+
+        write_figure(
+            draw_intervals(ranking, f"{shortened(name)}, 95 % confidence intervals"),
+            keep.plot,
+        )
+        screen.line(f"drew {keep.plot}")
+
+
+def _runs_text(ranking: list[dict[str, Any]]) -> str:
+    counts = {
+        "splits": max(entry["splits"] for entry in ranking),
+        "seeds": max(entry["seeds"] for entry in ranking),
+    }
+    several = [f"{number} {noun}" for noun, number in counts.items() if number > 1]
+    return f", mean over {' and '.join(several)}" if several else ""
 
 
 def add(app: typer.Typer) -> None:

@@ -2,19 +2,193 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.grouping import grouped
-from gelato.cli.making import make
-from gelato.cli.options import OutputOptions
-from gelato.cli.screen import Screen, make_facts, make_table
-from gelato.errors import MissingDataError
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table
+from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.errors import MissingDataError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from gelato.datasets import DatasetFacts
+    from gelato.graph import Graph
+
+
+def _number(name: str, help: str, metavar: str = "N") -> Any:
+    return typer.Option(name, metavar=metavar, help=help)
+
+
+@dataclass(frozen=True)
+class MakeOptions:
+    """What the graph is to look like. Defaults are the library's."""
+
+    nodes: Annotated[int, _number("--nodes", "Number of nodes.")] = 1000
+    communities: Annotated[
+        int | None, _number("--communities", "Communities (one per 30 nodes).")
+    ] = None
+    average_degree: Annotated[
+        float | None, _number("--average-degree", "Average number of neighbours (6).")
+    ] = None
+    exponent: Annotated[
+        float | None,
+        _number("--exponent", "Exponent of the power law of degrees, above 1 (2.5)."),
+    ] = None
+    max_degree: Annotated[
+        int | None, _number("--max-degree", "No node has more edges (1,000).")
+    ] = None
+    inside: Annotated[
+        float | None,
+        _number("--inside", "Edges that stay in a community (0.9).", "SHARE"),
+    ] = None
+    closure: Annotated[
+        float | None,
+        _number("--closure", "Edges that close a triangle (0.4).", "SHARE"),
+    ] = None
+    words: Annotated[
+        float | None, _number("--words", "Attributes that a node has (12).")
+    ] = None
+    num_attributes: Annotated[
+        int | None,
+        _number("--num-attributes", "Different attributes; 0 for none (500)."),
+    ] = None
+    signal: Annotated[
+        float | None,
+        _number(
+            "--signal",
+            "Attributes that tell the community: 0 none, 1 all (0.7).",
+            "SHARE",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None, _number("--seed", "Decides everything that is random (0).")
+    ] = None
+
+    def recipe(self) -> dict[str, Any]:
+        """Return the numbers that were given, by their names in the library."""
+        given = dict(vars(self))
+        given["attributes"] = given.pop("num_attributes")
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def make(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Where the graph goes: .npz holds all of it; .csv, .tsv or .parquet "
+            "hold the edges.",
+        ),
+    ],
+    options: MakeOptions,
+    output: OutputOptions,
+    attributes: Annotated[
+        Path | None,
+        typer.Option(
+            "--attributes",
+            metavar="FILE",
+            help="Beside a table of edges: a table with a list of words per node.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
+    ] = False,
+) -> None:
+    """Draw a graph with communities, hubs and attributes that tell of them."""
+    from gelato.datasets import make_graph
+
+    screen = Screen(output)
+    _check_files(file, attributes, options, overwrite=overwrite)
+    recipe = options.recipe()
+    graph = make_graph(**recipe)
+    for text in graph.notes:
+        screen.note(text)
+    written = _write(graph, file, attributes)
+    screen.show(make_facts(_drawn_facts(graph, written)))
+    screen.give(
+        {
+            "files": [str(path) for path in written],
+            "recipe": recipe,
+            "nodes": graph.num_nodes,
+            "edges": graph.num_edges,
+            "attributes": graph.num_attributes,
+            "notes": list(graph.notes),
+        }
+    )
+
+
+def _check_files(
+    file: Path, attributes: Path | None, options: MakeOptions, *, overwrite: bool
+) -> None:
+    """Refuse what cannot be written, before anything is drawn."""
+    check_output_file(file, (".npz", *TABLE_SUFFIXES))
+    check_output_file(attributes, TABLE_SUFFIXES)
+    if attributes is not None and file.suffix.lower() == ".npz":
+        raise UsageError(
+            f"{file} holds the attributes too, so --attributes has no meaning.",
+            hint="Leave it out, or name a table of edges: edges.csv.",
+        )
+    if attributes is not None and options.num_attributes == 0:
+        raise UsageError(
+            "--attributes names a file, and --num-attributes 0 draws none.",
+            hint="Leave one of them out.",
+        )
+    if attributes is not None and attributes.resolve() == file.resolve():
+        raise UsageError(
+            f"{file} cannot hold the edges and the attributes.",
+            hint="Name two files.",
+        )
+    for path in (file, attributes):
+        if path is not None and path.exists() and not overwrite:
+            raise OutputError(
+                f"{path} exists already.",
+                hint="Name another file, or replace it with --overwrite.",
+            )
+
+
+def _write(graph: Graph, file: Path, attributes: Path | None) -> list[Path]:
+    from gelato.io import to_frame, write_npz, write_table
+
+    if file.suffix.lower() == ".npz":
+        return [write_npz(graph, file)]
+    # Attributes first: edges alone would look like a finished graph.
+    written = []
+    if attributes is not None:
+        written.append(write_table(_word_table(graph), attributes))
+    return [write_table(to_frame(graph), file), *written]
+
+
+def _word_table(graph: Graph) -> Any:
+    """Return a list of words per node, which is how sparse attributes are read."""
+    import polars as pl
+
+    matrix: Any = graph.attributes
+    words = pl.Series("word", [f"w{k}" for k in range(matrix.shape[1])])
+    rows = pl.DataFrame(
+        {"id": matrix.nonzero()[0], "word": words.gather(matrix.indices)}
+    )
+    nodes = pl.DataFrame({"id": graph.node_ids})
+    lists = rows.group_by("id", maintain_order=True).agg(words=pl.col("word"))
+    return nodes.join(lists, on="id", how="left", maintain_order="left").with_columns(
+        pl.col("words").list.join(";")
+    )
+
+
+def _drawn_facts(graph: Graph, written: list[Path]) -> list[tuple[str, str]]:
+    names = " and ".join(str(path) for path in written)
+    options = "--edges " + " --attributes ".join(str(path) for path in written)
+    return [
+        ("written", names),
+        ("nodes", numbers.count(graph.num_nodes)),
+        ("edges", numbers.count(graph.num_edges)),
+        ("attributes", numbers.count(graph.num_attributes)),
+        ("next", f"gelato run {options}"),
+    ]
+
 
 DatasetName = Annotated[
     str, typer.Argument(metavar="NAME", help="A graph of 'gelato data list'.")

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
-from gelato.cli.grouping import grouped
 from gelato.cli.inputs import describe_split
-from gelato.cli.links import links_table
-from gelato.cli.options import OutputOptions
+from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import check_output_folder
-from gelato.cli.rankings import BIASED
-from gelato.cli.screen import Screen, make_facts, make_table
-from gelato.cli.training import TRAINING_KERNELS, fit_model, training_facts
+from gelato.cli.progress import TRAINING_KERNELS, fit_model, training_facts
+from gelato.cli.rankings import BIASED, links_table
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,23 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.candidates import keep_admitted, make_candidates, require_positives
+from gelato import text as numbers
+from gelato.cli.console import Screen
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
+    Memory,
     give_forecasts,
+    respect_memory,
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.grouping import grouped
-from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.inputs import (
+    LoadedGraph,
+    describe_split,
+    keep_admitted,
+    load_split,
+    make_candidates,
+    require_positives,
+)
 from gelato.cli.long_runs import (
     LongOptions,
     check_long,
     forecast_ranking,
     respect_time,
 )
-from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -32,8 +39,10 @@ from gelato.cli.options import (
     RunFolder,
     RunOptions,
     SplitOptions,
+    grouped,
 )
 from gelato.cli.outputs import check_output_file
+from gelato.cli.progress import Interrupted, fit_model, is_trained
 from gelato.cli.rankings import (
     BIASED,
     ESTIMATE,
@@ -42,9 +51,7 @@ from gelato.cli.rankings import (
     evaluation_table,
 )
 from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
-from gelato.cli.screen import Screen
 from gelato.cli.settings import describe_model, make_model, model_title
-from gelato.cli.training import Interrupted, fit_model, is_trained
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:

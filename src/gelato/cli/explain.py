@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gelato.cli.grouping import grouped
-from gelato.cli.nodes import node_of
-from gelato.cli.options import OutputOptions
+from gelato.cli.console import Screen
+from gelato.cli.inputs import node_of
+from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import load_run_model
-from gelato.cli.screen import Screen
 from gelato.cli.settings import describe_model
 
 if TYPE_CHECKING:
-    from gelato.explanation import Explanation
+    from gelato.explain.explanation import Explanation
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -69,7 +68,7 @@ def _draw(why: Explanation, path: Path) -> None:
     from matplotlib import rc_context
 
     from gelato.io import write_bytes_atomic
-    from gelato.report.explanations import draw_explanation
+    from gelato.report.pictures import draw_explanation
 
     drawn = BytesIO()
     kind = path.suffix.lower().lstrip(".")

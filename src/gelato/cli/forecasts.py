@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import re
+import resource
+import sys
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from gelato.cli import numbers
-from gelato.cli.screen import Screen, make_facts, make_table
+import typer
+
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table
+from gelato.cli.progress import is_trained, watch_notes
+from gelato.errors import UsageError
 
 if TYPE_CHECKING:
+    from gelato.graph import Graph
     from gelato.ranking.forecast import Forecast
+    from gelato.splits import EdgeSplit
+
 
 # A forecast takes up to a second itself; below this many pairs nothing takes a minute.
 _WORTH_A_FORECAST = 50_000_000
@@ -116,3 +128,260 @@ def forecast_data(forecasts: dict[str, Forecast | str]) -> list[dict[str, Any]]:
         | ({"unsuited": item} if isinstance(item, str) else item.to_dict())
         for name, item in forecasts.items()
     ]
+
+
+@dataclass(frozen=True)
+class TrainingForecast:
+    """What a training is expected to take.
+
+    Parameters
+    ----------
+    edges : int
+        Training edges.
+    pairs : int, optional
+        Pairs that an epoch ranks, where the training set fixes them.
+    epochs, steps : int
+        Epochs, and steps per epoch.
+    patience : int, optional
+        Validations without gain after which it stops: it may take less time then.
+    preparation_seconds : float
+        Time before the first step, where a model needs much.
+    step_seconds, validation_seconds, epoch_seconds, seconds : float
+        Time of a step, of a validation, of an epoch with its validation, and in all.
+    peak_bytes : int
+        Resident memory at its peak during the steps that were timed.
+    """
+
+    edges: int
+    pairs: int | None
+    epochs: int
+    steps: int
+    patience: int | None
+    preparation_seconds: float
+    step_seconds: float
+    validation_seconds: float
+    epoch_seconds: float
+    seconds: float
+    peak_bytes: int
+
+
+def forecast_training(
+    screen: Screen, model: Any, split: EdgeSplit
+) -> TrainingForecast | None:
+    """Time the first steps of a training; ``None`` if there is nothing to train."""
+    from gelato.training.step_times import time_steps
+
+    with watch_notes(screen):
+        trial = time_steps(model, split)
+    if trial is None:
+        return None
+    validation = trial.validation_seconds
+    if validation is None:
+        validation = _validation_seconds(model, split)
+    checks = -(-model.epochs // model.validate_every)
+    training = trial.step_seconds * model.steps_
+    checking = validation * checks + _ranking_seconds(model, split)
+    return TrainingForecast(
+        edges=len(split.train),
+        pairs=_pairs(model, split),
+        epochs=model.epochs,
+        steps=model.steps_,
+        patience=getattr(model, "patience", None),
+        preparation_seconds=trial.preparation_seconds,
+        step_seconds=trial.step_seconds,
+        validation_seconds=validation,
+        epoch_seconds=training + checking / model.epochs,
+        seconds=trial.preparation_seconds + training * model.epochs + checking,
+        peak_bytes=_peak_bytes(),
+    )
+
+
+def give_training_forecast(
+    screen: Screen, name: str, coming: TrainingForecast | None
+) -> None:
+    """Print the forecast of a training as the whole result of a command."""
+    if coming is None:
+        screen.show(f"{name} learns nothing on this graph: it only ranks.")
+        screen.give({"training_forecast": None})
+        return
+    pairs = "sampled" if coming.pairs is None else numbers.count(coming.pairs)
+    screen.show(
+        make_facts(
+            [
+                ("edges", f"{coming.edges:,} for training"),
+                ("pairs", f"{pairs} per epoch"),
+                *_preparation(coming),
+                ("step", f"{numbers.short_duration(coming.step_seconds)}"),
+                (
+                    "epoch",
+                    f"{numbers.short_duration(coming.epoch_seconds)}: "
+                    f"{numbers.plural(coming.steps, 'step')}, then a validation of "
+                    f"{numbers.short_duration(coming.validation_seconds)}",
+                ),
+                (
+                    "training",
+                    f"{about(coming.seconds, most=coming.patience is not None)} for "
+                    f"{numbers.plural(coming.epochs, 'epoch')}{_may_stop(coming)}",
+                ),
+                ("memory", numbers.size(coming.peak_bytes)),
+            ]
+        )
+    )
+    screen.give({"training_forecast": asdict(coming)})
+
+
+def about(seconds: float, *, most: bool) -> str:
+    """Return a time to fit as text; it is the most for what may stop early."""
+    return f"{'at most ' if most else ''}about {numbers.duration(seconds)}"
+
+
+def _may_stop(coming: TrainingForecast) -> str:
+    if coming.patience is None:
+        return ""
+    checks = numbers.plural(coming.patience, "validation")
+    return f"; it stops after {checks} without gain"
+
+
+def _preparation(coming: TrainingForecast) -> list[tuple[str, str]]:
+    if coming.preparation_seconds == 0:
+        return []
+    return [("preparation", numbers.short_duration(coming.preparation_seconds))]
+
+
+def _pairs(model: Any, split: EdgeSplit) -> int | None:
+    kind = getattr(model, "training", None)
+    if kind == "unbiased":
+        return int(split.train_graph.num_pairs)
+    return 2 * len(split.train) if kind == "biased" else None
+
+
+def _ranking_seconds(model: Any, split: EdgeSplit) -> float:
+    """Forecast all rankings of all pairs that stand beside sampled validations.
+
+    Steps that were timed are of the first epochs, which do not get that far.
+    """
+    every = getattr(model, "ranking_every", None)
+    times = 0 if every is None else model.epochs // every
+    return times * _validation_seconds(model, split) if times else 0.0
+
+
+def _validation_seconds(model: Any, split: EdgeSplit) -> float:
+    """Forecast a validation, which ranks all pairs, with weights not trained yet."""
+    from gelato.models.registry import make
+    from gelato.ranking.forecast import forecast
+
+    graph = split.train_graph
+    if hasattr(model, "untrained"):
+        ranking = model.untrained(split)
+    else:
+        ranking = make("ac").fit(graph)
+    return float(forecast(ranking, graph, positives=len(split.valid)).seconds)
+
+
+def _peak_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
+
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Most memory to use, for example 4GB: fewer threads, or refused at once.",
+        rich_help_panel="Output",
+    ),
+]
+
+_UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def parse_size(text: str) -> int:
+    """Return an amount of memory in bytes.
+
+    Examples
+    --------
+    >>> parse_size("4GB"), parse_size("1.5 gib"), parse_size("2000")
+    (4000000000, 1610612736, 2000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    if found is None or (found[3] and not found[2]) or float(found[1]) == 0:
+        raise UsageError(
+            f"--memory {text!r} is not an amount of memory.",
+            hint="Give a number and a unit, for example 4GB or 500MB.",
+        )
+    unit = _BINARY[found[2]] if found[3] else _UNITS[found[2]]
+    return int(float(found[1]) * unit)
+
+
+def respect_memory(
+    screen: Screen,
+    limit: str | None,
+    model: Any,
+    data: Graph | EdgeSplit,
+    *,
+    stored: bool = False,
+    threads: int | None = None,
+    **options: Any,
+) -> int | None:
+    """Return how many threads fit into a limit, or refuse before any work is done.
+
+    Parameters
+    ----------
+    screen : Screen
+        Told where fewer threads are used.
+    limit : str, optional
+        What ``--memory`` gave; None allows everything.
+    model : model
+        What will be fitted, unless ``stored``, and rank.
+    data : Graph or EdgeSplit
+        What it will be fitted on.
+    stored : bool
+        Whether it is fitted already.
+    threads : int, optional
+        Threads that were asked for.
+    **options
+        Of :func:`gelato.ranking.forecast.forecast`.
+    """
+    if limit is None:
+        return threads
+    allowed = parse_size(limit)
+    if not stored and is_trained(model):
+        _check_training(screen, model, data, allowed)
+        return threads
+    from gelato.ranking.forecast import forecast
+
+    graph: Any = getattr(data, "train_graph", data)
+    ready = model if stored else copy.copy(model).fit(data)
+    coming = forecast(ready, graph, threads=threads, **options)
+    if coming.peak_bytes <= allowed:
+        return threads
+    # The forecast is linear in the threads, and its first part is there already.
+    own = (coming.peak_bytes - coming.resident_bytes) / coming.threads
+    fitting = int((allowed - coming.resident_bytes) // max(own, 1.0))
+    if fitting < 1:
+        _refuse(model.name, coming.resident_bytes + own, allowed)
+    screen.note(f"{fitting} of {coming.threads} threads, to stay within {limit}.")
+    return fitting
+
+
+def _check_training(
+    screen: Screen, model: Any, data: Graph | EdgeSplit, allowed: int
+) -> None:
+    """Refuse a training whose first steps need too much."""
+    from gelato.cli.forecasts import forecast_training
+    from gelato.splits import EdgeSplit, split_edges
+
+    split = data if isinstance(data, EdgeSplit) else split_edges(data, test=0.0)
+    coming = forecast_training(screen, copy.copy(model), split)
+    if coming is not None and coming.peak_bytes > allowed:
+        _refuse(model.name, coming.peak_bytes, allowed)
+
+
+def _refuse(name: str, needed: float, allowed: int) -> None:
+    raise UsageError(
+        f"{name} would need about {numbers.size(needed)} of memory on this graph, and "
+        f"--memory allows {numbers.size(allowed)}.",
+        hint="Allow more, or see what each model needs: gelato check.",
+    )

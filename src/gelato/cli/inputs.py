@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from gelato.cli.options import DataOptions, SplitOptions
-from gelato.cli.screen import Screen
+from gelato import text as numbers
+from gelato.cli.console import Screen
+from gelato.cli.options import CandidateOptions, DataOptions, SplitOptions
 from gelato.cli.settings import assignments
 from gelato.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from gelato.graph import Graph
+    from gelato.graph import Graph, IntArray
     from gelato.io import ReadReport
+    from gelato.ranking.candidates import Candidates
+    from gelato.ranking.evaluate import Part
     from gelato.splits import EdgeSplit
+
+
+def node_of(graph: Graph, text: str) -> Hashable:
+    """Return the id of a graph that is written like this, or suggest near ones."""
+    from gelato.graph.graph import unknown_node
+
+    tries: list[Hashable] = [text]
+    with suppress(ValueError):
+        tries.append(int(text))
+    index = next((found for x in tries if (found := graph.find(x)) is not None), None)
+    if index is None:
+        written = [str(node) for node in graph.node_ids.tolist()]
+        # Two ids may be written alike; then the type of neither can be told.
+        if written.count(text) == 1:
+            index = written.index(text)
+        else:
+            raise InputError(
+                unknown_node(tries[-1], graph.node_ids),
+                hint="Write an id as your files do; in quotes if it has spaces.",
+            )
+    return cast(Hashable, graph.node_ids[index : index + 1].tolist()[0])
 
 
 @dataclass(frozen=True)
@@ -206,3 +232,97 @@ def describe_split(split: EdgeSplit) -> dict[str, Any]:
         "valid": len(split.valid),
         "test": len(split.test),
     }
+
+
+def make_candidates(
+    options: CandidateOptions, graph: Graph, known: IntArray
+) -> Candidates:
+    """Return the candidates that the options ask for, without known pairs."""
+    from gelato.io import read_nodes, read_pairs
+    from gelato.ranking import candidates as rules
+
+    kind, _, argument = options.candidates.partition(":")
+    sides = options.left is not None or options.right is not None
+    if sides and kind != "all":
+        raise UsageError(
+            f"--left and --right go with all pairs, not with {options.candidates!r}.",
+            hint="Leave --candidates out.",
+        )
+    if sides:
+        left, right = (
+            range(graph.num_nodes) if path is None else read_nodes(path, graph)
+            for path in (options.left, options.right)
+        )
+        return rules.between(graph, left, right, known)
+    if kind == "hops" and argument.isdecimal():
+        return rules.within_hops(graph, int(argument), known)
+    if kind == "file" and argument:
+        return rules.listed(graph, read_pairs(Path(argument), graph), known)
+    if options.candidates != "all":
+        raise UsageError(
+            f"{options.candidates!r} is not a candidate rule.",
+            hint="Rules are: all, hops:K (for example hops:2), file:FILE.",
+        )
+    return rules.all_pairs(graph, known)
+
+
+def candidate_limits(
+    options: CandidateOptions, graph: Graph, known: IntArray
+) -> dict[str, Any]:
+    """Return the options as arguments of a prediction.
+
+    Not as ready-made candidates where it can be helped: a rule that can be applied to
+    the training edges as well tells the precision to expect among them.
+    """
+    from gelato.io import read_nodes
+
+    kind, _, argument = options.candidates.partition(":")
+    if options.left is not None or options.right is not None:
+        ids = graph.node_ids
+        return {
+            "between": tuple(
+                ids.tolist() if path is None else ids[read_nodes(path, graph)].tolist()
+                for path in (options.left, options.right)
+            )
+        }
+    if kind == "hops" and argument.isdecimal():
+        return {"within_hops": int(argument)}
+    if kind == "file":
+        return {"rule": make_candidates(options, graph, known)}
+    return {}
+
+
+def require_positives(split: EdgeSplit, part: Part) -> None:
+    """Refuse a split whose part is empty, in the words of the command line."""
+    if len(split.positives(part)):
+        return
+    edges = numbers.plural(split.graph.num_edges, "edge")
+    raise InputError(
+        f"The {part} part of the split has no edges: there is nothing to rank "
+        f"(the graph has {edges}).",
+        hint=f"Hold out more with --{part} SHARE, for example --{part} 0.3, or name "
+        f"the edges with --{part}-edges FILE.",
+    )
+
+
+def keep_admitted(
+    split: EdgeSplit, part: Part, rule: Candidates
+) -> tuple[EdgeSplit, int]:
+    """Return a split without the held-out edges that are no candidates, and how many.
+
+    A narrow rule cannot find them, and the numbers then speak of the others only;
+    whoever calls says so.
+    """
+    positives = split.positives(part)
+    admitted = positives[rule.contains(positives)]
+    outside = len(positives) - len(admitted)
+    if not outside:
+        return split, 0
+    if not len(admitted):
+        raise InputError(
+            f"None of the {len(positives):,} {part} edges is a candidate.",
+            hint="Widen the candidate rule.",
+        )
+    if part == "test":
+        return replace(split, test=admitted), outside
+    return replace(split, valid=admitted), outside

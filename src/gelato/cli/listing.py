@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.grouping import grouped
-from gelato.cli.options import OutputOptions
-from gelato.cli.screen import Screen, make_table
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_table
+from gelato.cli.options import OutputOptions, grouped
 
 
 def add(app: typer.Typer) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.training import is_trained
+from gelato import text as numbers
+from gelato.cli.progress import is_trained
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def check_long(options: LongOptions, protocols: tuple[str, ...]) -> float | None
 def check_estimate(rate: float | None) -> None:
     """Refuse a rate that is no share, before anything is done."""
     if rate is not None:
-        from gelato.ranking.estimating import check_rate
+        from gelato.ranking.estimate import check_rate
 
         check_rate(rate)
 

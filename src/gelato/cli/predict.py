@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.candidates import candidate_limits, make_candidates
+from gelato import text as numbers
+from gelato.cli.console import Screen, safe
 from gelato.cli.forecasts import (
     SELECTING_KERNELS,
+    Memory,
     forecast_model,
     give_forecasts,
     is_heuristic,
+    respect_memory,
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.grouping import grouped
-from gelato.cli.inputs import LoadedGraph, load_graph
-from gelato.cli.links import show_links, write_links
-from gelato.cli.memory import Memory, respect_memory
+from gelato.cli.inputs import LoadedGraph, candidate_limits, load_graph, make_candidates
 from gelato.cli.options import (
     CandidateOptions,
     DataOptions,
@@ -29,16 +28,17 @@ from gelato.cli.options import (
     OutputOptions,
     RunFolder,
     RunOptions,
+    grouped,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.cli.progress import fit_model
+from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import (
     load_run_model,
     refuse_beside_run,
     with_newer_graph,
 )
-from gelato.cli.screen import Screen, safe
 from gelato.cli.settings import describe_model, make_model, model_title
-from gelato.cli.training import fit_model
 from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from gelato.cli.console import Screen
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
-from gelato.cli.grouping import grouped
-from gelato.cli.nodes import node_of
-from gelato.cli.options import OutputOptions
+from gelato.cli.inputs import node_of
+from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import PAGE
-from gelato.cli.screen import Screen
 from gelato.errors import InputError, UsageError
 
 _SUFFIXES = (".html", ".md", ".json")
@@ -117,8 +116,8 @@ def _summary(
     nodes: str | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    from gelato.report.comparison_summary import read_comparison, summarise_runs
-    from gelato.report.summary import summarise_run
+    from gelato.report.contents import summarise_run
+    from gelato.report.rivals import read_comparison, summarise_runs
 
     if comparison is not None:
         return read_comparison(comparison)

@@ -2,20 +2,412 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli.grouping import grouped
-from gelato.cli.options import EngineOptions, OutputOptions
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table
+from gelato.cli.forecasts import about
+from gelato.cli.options import EngineOptions, OutputOptions, grouped
 from gelato.cli.outputs import check_output_file
-from gelato.cli.screen import Screen
+from gelato.cli.progress import Interrupted, is_trained, watch_training
 from gelato.cli.settings import whole_numbers
 
 if TYPE_CHECKING:
-    from gelato.experiments.jobs import Place
-    from gelato.experiments.paper import Experiment
+    from gelato.paper.cells import Cell
+    from gelato.paper.experiment import Experiment
+    from gelato.paper.jobs import Job, Place
+    from gelato.paper.runner import RunSpec
+    from gelato.paper.sections import Table
+
+
+def show_plan(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Print what would run, with the time that equal runs took or would take."""
+    from gelato.paper.jobs import count_parts, missing_jobs, run_specs
+
+    missing = missing_jobs(experiments, place, seeds)
+    known: dict[str, _Cost] = {}
+    known |= _known_costs(run_specs(experiments, seeds), place)
+    trained: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    total = 0.0
+    for job in missing:
+        cost, started = _UNKNOWN, False
+        if job.spec is not None:
+            cost = _cost(screen, job.spec, known, trained, place)
+            started = (place.work / job.spec.name).is_dir()
+        total += cost.seconds or 0.0
+        rows.append({"run": job.title, "started": started} | asdict(cost))
+    every = count_parts(experiments, seeds)
+    screen.show(f"{every - len(missing)} of {every} runs are recorded.")
+    if rows:
+        lines = [
+            (
+                row["run"],
+                _text(row["seconds"], most=row["may_stop_early"]),
+                "resumes" if row["started"] else "",
+            )
+            for row in rows
+        ]
+        screen.show("", make_table("missing run", "time to fit", "", rows=lines))
+        if total:
+            most = any(row["may_stop_early"] for row in rows)
+            screen.show("", make_facts([("to fit in all", _text(total, most=most))]))
+    screen.give({"runs": every, "missing": rows, "seconds": total or None})
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Time to fit, if it is known, and whether it is the most that it can be."""
+
+    seconds: float | None
+    may_stop_early: bool = False
+
+
+_UNKNOWN = _Cost(None)
+
+
+def _text(seconds: float | None, *, most: bool) -> str:
+    return "unknown" if seconds is None else about(seconds, most=most)
+
+
+def _key(spec: RunSpec) -> str:
+    """Return what runs of equal cost share: all but the seed."""
+    parameters = json.dumps(spec.parameters, sort_keys=True)
+    return f"{spec.method} {spec.dataset} {spec.label} {parameters}"
+
+
+def _known_costs(specs: Sequence[RunSpec], place: Place) -> dict[str, _Cost]:
+    """Return the mean time to fit of recorded runs that differ in the seed alone."""
+    from gelato.paper.runner import find_result
+
+    spent: dict[str, list[float]] = {}
+    for spec in specs:
+        record = find_result(place.results, spec)
+        if record is not None:
+            spent.setdefault(_key(spec), []).append(record["fit_seconds"])
+    return {key: _Cost(sum(times) / len(times)) for key, times in spent.items()}
+
+
+def _cost(
+    screen: Screen,
+    spec: RunSpec,
+    known: dict[str, _Cost],
+    trained: set[str],
+    place: Place,
+) -> _Cost:
+    """Return what fitting a run takes; a training that two share counts once."""
+    from gelato.paper.runner import find_result, first_stage
+
+    stage = first_stage(spec) or spec
+    if stage.name in trained or (
+        stage != spec and find_result(place.results, stage) is not None
+    ):
+        return _Cost(0.0)
+    trained.add(stage.name)
+    if _key(spec) not in known:
+        known[_key(spec)] = _timed_cost(screen, spec)
+    return known[_key(spec)]
+
+
+def _timed_cost(screen: Screen, spec: RunSpec) -> _Cost:
+    """Time the first steps of a run, if its graph is on this machine."""
+    from gelato.cli.forecasts import forecast_training
+    from gelato.datasets import list_datasets, load_dataset
+    from gelato.paper.runner import make_run_model
+    from gelato.splits import split_edges
+
+    here = {facts.name for facts in list_datasets() if facts.path is not None}
+    model = make_run_model(spec)
+    if spec.dataset not in here or not is_trained(model):
+        return _UNKNOWN
+    screen.line(f"timing a few steps of {spec.method} on {spec.dataset}")
+    split = split_edges(load_dataset(spec.dataset))
+    coming = forecast_training(screen, model, split)
+    if coming is None:
+        return _UNKNOWN
+    return _Cost(coming.seconds, coming.patience is not None)
+
+
+_STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
+
+
+def show_results(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+    drawn: dict[str, dict[str, list[Path]]],
+) -> None:
+    """Print the tables of experiments, their figures, and what is missing."""
+    shown = [_Shown.of(one, place, seeds) for one in experiments]  # all, or an error
+    documents: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    for order, part in enumerate(shown):
+        one = part.experiment
+        screen.show(*([""] if order else []), f"{one.title} ({one.name})", "")
+        if one.kind == "runs":
+            screen.show(cell_table(part.cells))
+            _show_states(screen, part.cells)
+        for table in part.tables:
+            _show_table(screen, table)
+        files = _show_figures(screen, drawn.get(one.name, {}))
+        documents.append({**part.to_dict(), "figures": files})
+        missing |= part.missing
+    _show_missing(screen, missing)
+    screen.give({"experiments": documents})
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What is shown of an experiment."""
+
+    experiment: Experiment
+    cells: list[Cell]
+    tables: list[Table]
+    missing: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment, place: Place, seeds: tuple[int, ...] | None
+    ) -> _Shown:
+        from gelato.paper.cells import cells
+        from gelato.paper.document import missing_commands
+        from gelato.paper.sections import section_tables
+
+        if experiment.kind == "runs":
+            found = cells(experiment, place.results, seeds=seeds)
+            return cls(experiment, found, [], missing_commands(experiment, found))
+        tables = section_tables(experiment, place.results)
+        missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
+        return cls(experiment, [], tables, missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.experiment.name,
+            "title": self.experiment.title,
+            "notes": list(self.experiment.notes),
+            "cells": [cell.to_dict() for cell in self.cells],
+            "tables": [table.to_dict() for table in self.tables],
+        }
+
+
+def _show_table(screen: Screen, table: Table) -> None:
+    if table.title:
+        screen.show(table.title)
+    if table.rows:
+        screen.show(make_table(*table.header, rows=table.rows, text=table.text), "")
+
+
+def _show_figures(screen: Screen, drawn: dict[str, list[Path]]) -> dict[str, list[str]]:
+    for name, files in drawn.items():
+        named = ", ".join(str(file) for file in files)
+        screen.show(f"figure {name}: {named or 'missing, nothing is recorded for it'}")
+    return {name: [str(file) for file in files] for name, files in drawn.items()}
+
+
+def cell_table(found: Sequence[Cell]) -> Any:
+    """Return ours beside the paper's; what lies outside the tolerance stands out."""
+    from rich.text import Text
+
+    from gelato.paper.cells import number_text
+    from gelato.paper.document import paper_text, seed_text
+
+    columns = ("method", "dataset", "%", "ours", "paper", "diff.", "verdict")
+    table = make_table(*columns, "seeds", text=3)
+    table.columns[6].justify = "left"
+    for cell in found:
+        difference = "" if cell.difference is None else f"{cell.difference:+.2f}"
+        within = cell.verdict == "within" and cell.tolerance is not None
+        verdict = f"within {cell.tolerance:.2f}" if within else cell.verdict
+        if cell.verdict in ("below", "above"):
+            verdict = f"{cell.verdict.upper()} {cell.tolerance:.2f}"
+        table.add_row(
+            f"{cell.method}, {cell.label}" if cell.label else cell.method,
+            cell.dataset,
+            {"ap": "AP", "auc": "AUC"}.get(cell.metric, cell.metric),
+            number_text(cell),
+            paper_text(cell),
+            difference,
+            Text(verdict, style=_STYLES.get(cell.verdict, "")),
+            seed_text(cell.seeds),
+        )
+    return table
+
+
+def _show_states(screen: Screen, found: Sequence[Cell]) -> None:
+    """Say why cells are estimated, reduced, or will stay empty."""
+    from gelato.paper.cells import state_lines
+
+    lines = state_lines(found)
+    if lines:
+        screen.show("", *lines)
+
+
+def _show_missing(screen: Screen, missing: dict[str, str]) -> None:
+    from gelato.paper.document import by_command
+
+    if missing:
+        screen.show("", "Missing, and what runs it")
+    for command, what in by_command(missing).items():
+        screen.show(f"  {command}", *(f"    {part}" for part in what))
+
+
+def list_experiments(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Print the experiments, and how much of each is recorded."""
+    from gelato.paper.jobs import count_parts, missing_jobs
+
+    rows = []
+    for one in experiments:
+        every = count_parts([one], seeds)
+        rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
+    screen.show(
+        make_table(
+            "experiment",
+            "what it is",
+            "graphs",
+            "recorded",
+            rows=[
+                (
+                    one.name,
+                    one.title,
+                    ", ".join(one.datasets),
+                    f"{have} of {every}" if every else "computed",
+                )
+                for one, every, have in rows
+            ],
+            text=3,
+        )
+    )
+    screen.give(
+        {
+            "experiments": [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "datasets": list(one.datasets),
+                    "runs": every,
+                    "recorded": have,
+                }
+                for one, every, have in rows
+            ]
+        }
+    )
+
+
+Drawn = dict[str, dict[str, list[Path]]]
+"""By experiment and figure the files written; none where nothing is recorded."""
+
+
+def run_missing(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Do what is missing, one thing after the other; on an engine, side by side."""
+    from gelato.paper.jobs import missing_jobs
+
+    missing = _run_together(screen, missing_jobs(experiments, place, seeds), place)
+    for done, job in enumerate(missing):
+        screen.line(f"run {done + 1} of {len(missing)}: {job.title}")
+        started = time.monotonic()
+        try:
+            said = job.run(screen.note, partial(watch_training, screen, job.title))
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                "What was finished is recorded: the same command goes on from there."
+            ) from stop
+        spent = numbers.duration(time.monotonic() - started)
+        screen.line(f"  {said} after {spent}")
+
+
+def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]:
+    """Do the runs on the engine in use, if there is one; return what is left."""
+    from gelato.engines import current_engine
+    from gelato.paper.jobs import ap_text, run_title
+    from gelato.paper.runner import perform_together
+
+    engine = current_engine()
+    specs = [job.spec for job in missing if job.spec is not None]
+    if engine is None or engine.name == "local" or not specs:
+        return missing
+    screen.line(f"{numbers.plural(len(specs), 'run')} on {engine.workers} workers")
+    runs = perform_together(engine, specs, place.results)
+    try:
+        for done, (spec, record) in enumerate(runs, start=1):
+            said = ap_text(record["metrics"])
+            screen.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            "What was finished is recorded: the same command goes on from there."
+        ) from stop
+    return [job for job in missing if job.spec is None]
+
+
+def draw_all(experiments: Sequence[Experiment], place: Place, folder: Path) -> Drawn:
+    """Draw the figures of experiments, as far as records allow."""
+    from gelato.paper.plots import draw_figures
+
+    return {
+        one.name: draw_figures(one, place.results, folder)
+        for one in experiments
+        if one.figures
+    }
+
+
+def write_document(
+    screen: Screen,
+    experiments: Sequence[Experiment],
+    place: Place,
+    path: Path,
+    folder: Path | None,
+) -> None:
+    """Write the page of all records, its figures first.
+
+    Figures go to ``images/<name of the page>`` beside it, unless a folder is named.
+    """
+    from gelato.io import write_text_atomic
+    from gelato.paper.document import write_page
+
+    write_page(experiments, place.results)  # refuses bad records before drawing
+    images = path.parent / "images" / path.stem if folder is None else folder
+    drawn = draw_all(experiments, place, images)
+    links = {
+        name: {
+            figure: _link(files[0].with_suffix(""), path.parent) if files else ""
+            for figure, files in found.items()
+        }
+        for name, found in drawn.items()
+    }
+    write_text_atomic(path, write_page(experiments, place.results, links))
+    screen.show(str(path))
+    files = [one for part in drawn.values() for found in part.values() for one in found]
+    screen.give({"written": str(path), "figures": [str(file) for file in files]})
+
+
+def _link(file: Path, folder: Path) -> str:
+    """Return the path of a file as a page in a folder names it."""
+    return Path(os.path.relpath(file, folder)).as_posix()
+
 
 _QUICK = "quick"
 
@@ -98,9 +490,14 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the paper's experiments that are missing, and show ours beside theirs."""
-    from gelato.cli.reproduce_plan import show_plan
-    from gelato.cli.reproduce_tables import list_experiments, show_results
-    from gelato.cli.reproducing import draw_all, run_missing, write_document
+    from gelato.cli.reproduce import (
+        draw_all,
+        list_experiments,
+        run_missing,
+        show_plan,
+        show_results,
+        write_document,
+    )
 
     screen = Screen(output)
     check_output_file(write_docs, (".md",))
@@ -123,8 +520,8 @@ def reproduce(
 
 def _place(results: Path, work: Path, quick: bool) -> Place:
     """Return where records are; toy runs have a place of their own."""
-    from gelato.experiments.jobs import Place
-    from gelato.experiments.toy import TIME_SECONDS
+    from gelato.paper.jobs import Place
+    from gelato.paper.toy import TIME_SECONDS
 
     if not quick:
         return Place(results, work)
@@ -134,8 +531,8 @@ def _place(results: Path, work: Path, quick: bool) -> Place:
 def _experiments(
     what: list[str] | None, datasets: str | None, methods: str | None, quick: bool
 ) -> list[Experiment]:
-    from gelato.experiments.paper import experiment_names, read_experiment
-    from gelato.experiments.toy import toy_experiment
+    from gelato.paper.experiment import experiment_names, read_experiment
+    from gelato.paper.toy import toy_experiment
 
     chosen = [read_experiment(name) for name in what or experiment_names()]
     if quick:
@@ -156,7 +553,7 @@ def _experiments(
 
 def _known_names(text: str, known: set[str], what: str) -> list[str]:
     """Return the names of a list with commas; refuse one that is not known."""
-    from gelato.experiments.paper import require_known
+    from gelato.paper.experiment import require_known
 
     names = [name.strip() for name in text.split(",")]
     for name in names:

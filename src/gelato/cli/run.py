@@ -8,14 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.choice import choose, give_candidates, is_open
-from gelato.cli.fitting import keep, measure, train
-from gelato.cli.forecasts import SELECTING_KERNELS, tell_compilation
-from gelato.cli.grouping import grouped
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, safe
+from gelato.cli.fit import choose, give_candidates, is_open, keep, measure, train
+from gelato.cli.forecasts import (
+    SELECTING_KERNELS,
+    Memory,
+    respect_memory,
+    tell_compilation,
+)
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split
-from gelato.cli.links import show_links, write_links
-from gelato.cli.memory import Memory, respect_memory
 from gelato.cli.options import (
     ChoiceOptions,
     DataOptions,
@@ -23,12 +25,13 @@ from gelato.cli.options import (
     OutputOptions,
     RunOptions,
     SplitOptions,
+    grouped,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
+from gelato.cli.progress import TRAINING_KERNELS, is_trained
+from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import LINKS, claimed_folder, look_into_folder
-from gelato.cli.screen import Screen, make_facts, safe
 from gelato.cli.settings import describe_model, make_model, model_title
-from gelato.cli.training import TRAINING_KERNELS, is_trained
 
 
 def add(app: typer.Typer) -> None:
@@ -133,7 +136,7 @@ def _place(folder: Path | None, *, overwrite: bool) -> AbstractContextManager[No
 
 
 def _forecast(screen: Screen, model: Any, split: Any, choice: ChoiceOptions) -> None:
-    from gelato.cli.training_forecast import forecast_training, give_training_forecast
+    from gelato.cli.forecasts import forecast_training, give_training_forecast
 
     if model is None:
         give_candidates(screen, split, choice)

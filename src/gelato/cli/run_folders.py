@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
 # that help needs no torch. A test compares the two.
 CHECKPOINT = "checkpoint.safetensors"
-# Likewise of gelato.models.gnn.by_parts: what a training had prepared before it began.
+# Likewise of gelato.baselines.tlc_gnn.resumable: what a training had prepared before it began.
 PARTS = "*.parts.npz"
 # What other verbs put beside a run.
 LINKS, PAGE = "links.csv", "report.html"
@@ -45,7 +45,7 @@ def refuse_beside_run(
 
 def load_run_model(folder: Path) -> Any:
     """Return the model of a run folder, ready to score."""
-    from gelato.models.loading import load
+    from gelato.models.registry import load
 
     return load(folder)
 

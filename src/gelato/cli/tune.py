@@ -4,44 +4,272 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato.cli import numbers
-from gelato.cli.candidates import require_positives
-from gelato.cli.fitting import keep, measure, train
+from gelato import text as numbers
+from gelato.cli.console import Screen, make_facts, make_table, safe
+from gelato.cli.fit import keep, measure, train
 from gelato.cli.forecasts import RANKING_KERNELS, tell_compilation
-from gelato.cli.grouping import grouped
-from gelato.cli.inputs import describe_split, load_split
+from gelato.cli.inputs import describe_split, load_split, require_positives
 from gelato.cli.options import (
     DataOptions,
     ModelOptions,
     OutputOptions,
     RunOptions,
     SplitOptions,
+    grouped,
 )
 from gelato.cli.outputs import check_output_file, new_folder
+from gelato.cli.progress import TRAINING_KERNELS, Interrupted, is_trained, watch_notes
 from gelato.cli.run_folders import clear_run, look_into_folder
-from gelato.cli.screen import Screen, make_facts
 from gelato.cli.settings import assignments, make_model
-from gelato.cli.training import (
-    TRAINING_KERNELS,
-    Interrupted,
-    is_trained,
-    watch_notes,
-)
-from gelato.cli.tuned import TuningWatch, fit_command, show_tuned
 from gelato.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from gelato.splits import EdgeSplit
     from gelato.tuning import Tuned
     from gelato.tuning.plan import Plan
+    from gelato.tuning.result import TrialRecord
+
+
+_MOST_ROWS = 10
+_LINE_SECONDS = 5.0  # between lines where there is no terminal
+_BAR_STEPS = 1000
+
+
+class TuningWatch:
+    """Tells what is tried: a bar, or a line now and then.
+
+    Parameters
+    ----------
+    screen : Screen
+        Where to.
+    name : str
+        Model that is tuned.
+    """
+
+    def __init__(self, screen: Screen, name: str) -> None:
+        self.screen = screen
+        self.bar = screen.training_bar(f"tuning {name}")
+        self.last_line = monotonic()
+
+    def __call__(self, what: str, done: float, total: float) -> None:
+        """Note how far it is."""
+        if self.bar is not None:
+            self.bar.describe(what)
+            self.bar.step(round(_BAR_STEPS * min(1.0, done / total)), _BAR_STEPS)
+        elif what and monotonic() - self.last_line >= _LINE_SECONDS:
+            self.last_line = monotonic()
+            self.screen.line(f"{done:.1f} of {total:.0f}: trying {what}")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+def show_tuned(screen: Screen, tuned: Tuned, data_name: str) -> None:
+    """Print the best trials."""
+    records = tuned.records
+    states = Counter(record.state for record in records)
+    others = [f"{states[x]} {x}" for x in ("pruned", "failed") if states[x]]
+    said = f" ({', '.join(others)})" if others else ""
+    screen.show(
+        f"{tuned.name} tuned on {safe(data_name)}: {tuned.search} search, "
+        f"{numbers.plural(len(records), 'trial')}{said} in "
+        f"{numbers.duration(sum(record.seconds for record in records))}",
+        "",
+        trials_table(records, tuned.best, tuned.metric),
+    )
+    ran = states["complete"]
+    if ran > _MOST_ROWS:
+        screen.show(f"and {numbers.plural(ran - _MOST_ROWS, 'other complete trial')}")
+    failed = [record for record in records if record.state == "failed"]
+    if failed:
+        screen.note(
+            f"{numbers.plural(len(failed), 'trial')} failed, the first because: "
+            f"{failed[0].reason}"
+        )
+
+
+def trials_table(records: Sequence[TrialRecord], best: TrialRecord, metric: str) -> Any:
+    """Return the best complete trials, the first of them marked."""
+    ran = [x for x in records if x.state == "complete" and x.value is not None]
+    ran.sort(key=lambda x: (-(x.value or 0.0), x.number))
+    names = list(best.parameters)
+    trained = any(record.epochs is not None for record in ran)
+    columns = ["trial", *names, f"valid. {metric}", *(["epochs"] * trained), "time"]
+    table = make_table(*columns)
+    for record in ran[:_MOST_ROWS]:
+        table.add_row(
+            ("* " if record is best else "  ") + str(record.number),
+            *(short(record.parameters[name]) for name in names),
+            f"{numbers.percent(record.value or 0.0)} %",
+            *([str(record.epochs)] * trained),
+            numbers.short_duration(record.seconds),
+        )
+    return table
+
+
+def short(value: Any) -> str:
+    """Return a parameter's value for people."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def fit_command(tuned: Tuned, data: DataOptions, split: SplitOptions) -> str:
+    """Return the command that fits the best model again."""
+    parameters = dict(tuned.parameters)
+    seed = parameters.pop("seed", None)
+    words = ["gelato", "fit", *option_words(data), *option_words(split)]
+    words += ["--model", tuned.name]
+    for name, value in changed(tuned.make(), parameters).items():
+        words += ["--set", f"{name}={_word(value)}"]
+    if seed not in (None, 1):  # what `fit` takes by itself
+        words += ["--seed", str(seed)]
+    return shlex.join(words)
+
+
+def changed(model: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that differ from a model's defaults."""
+    known: dict[str, Any] = getattr(model, "parameter_defaults", dict)()
+    return {k: v for k, v in parameters.items() if k not in known or known[k] != v}
+
+
+def option_words(group: DataOptions | SplitOptions) -> list[str]:
+    """Return the words of a command line that say what a group of options says."""
+    words: list[str] = []
+    for field in fields(group):
+        value = getattr(group, field.name)
+        option = f"--{field.name.replace('_', '-')}"
+        if value == field.default:
+            continue
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        elif isinstance(value, list):
+            words += [word for item in value for word in (option, str(item))]
+        else:
+            words += [option, str(value)]
+    return words
+
+
+def _word(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+_MOST_COMBINATIONS = 20
+
+
+def give_tuning_forecast(
+    screen: Screen,
+    plan: Plan,
+    split: EdgeSplit,
+    trials: int | None,
+    seconds: float | None,
+) -> None:
+    """Print the trials to come, as far as they are known, and their time."""
+    from gelato.tuning.trial import blind
+
+    first = plan.first_trials(trials)
+    allowed = plan.trials(trials, seconds)
+    expected = plan.searching().expected()
+    known = [x for x in (allowed, expected) if x is not None]
+    # A line search may go on after its first round, unless the trials are limited.
+    number = allowed if plan.search == "line" and allowed else min(known, default=None)
+    each = _trial_seconds(screen, plan, blind(split))
+    rows = [
+        ("search", _described(plan, allowed, expected)),
+        ("validation", numbers.plural(len(split.valid), "edge")),
+        ("a trial", f"about {numbers.short_duration(each)}"),
+    ]
+    whole = None if number is None else number * each
+    if whole is not None:
+        most = "at most " if is_trained(plan.make()) else ""
+        rows.append(("in all", f"{most}about {numbers.duration(whole)}"))
+    if seconds is not None:
+        rows.append(("budget", numbers.duration(seconds)))
+    screen.show(_space_table(plan), "", make_facts(rows))
+    if plan.search == "grid":
+        _show_trials(screen, plan, first)
+    screen.give(
+        {
+            "tuning_forecast": {
+                "model": plan.name,
+                "search": plan.search,
+                "metric": plan.metric,
+                "space": plan.space_dict(),
+                "fixed": plan.fixed,
+                "first_trials": first,
+                "trials": number,
+                "trial_seconds": each,
+                "seconds": whole,
+                "budget": seconds,
+            }
+        }
+    )
+
+
+def _described(plan: Plan, allowed: int | None, expected: int | None) -> str:
+    limit = "" if allowed is None else f", at most {numbers.plural(allowed, 'trial')}"
+    if plan.search == "grid":
+        return f"grid of {numbers.plural(expected or 0, 'combination')}{limit}"
+    if plan.search == "free":
+        return f"drawn by Optuna from what earlier trials gave{limit}"
+    return (
+        f"line, {numbers.plural(expected or 0, 'trial')} in the first round, then "
+        f"until a round changes nothing{limit}"
+    )
+
+
+def _space_table(plan: Plan) -> Any:
+    table = make_table("parameter", "values to try", text=2)
+    for name, given in plan.space_dict().items():
+        if "values" in given:
+            said = ", ".join(map(short, given["values"]))
+        else:
+            said = f"{short(given['low'])} to {short(given['high'])}"
+            said += ", evenly in the logarithm" if given["log"] else ""
+        table.add_row(name, said)
+    return table
+
+
+def _show_trials(screen: Screen, plan: Plan, first: list[dict[str, Any]]) -> None:
+    names = list(plan.space)
+    table = make_table("trial", *names)
+    for number, parameters in enumerate(first[:_MOST_COMBINATIONS]):
+        table.add_row(str(number), *(short(parameters[name]) for name in names))
+    screen.show("", table)
+    if len(first) > _MOST_COMBINATIONS:
+        screen.show(f"and {len(first) - _MOST_COMBINATIONS:,} more")
+
+
+def _trial_seconds(screen: Screen, plan: Plan, split: EdgeSplit) -> float:
+    """Forecast one trial, at the point where the search begins."""
+    from gelato.cli.forecasts import forecast_training
+    from gelato.ranking.evaluate import test_candidates
+    from gelato.ranking.forecast import forecast
+
+    model = plan.make()
+    if is_trained(model):
+        coming = forecast_training(screen, model, split)
+        if coming is not None:
+            return coming.seconds
+    elif hasattr(model, "fit"):
+        model.fit(split)
+    rule = test_candidates(split, "valid")
+    graph = split.train_graph
+    found = forecast(model, graph, candidates=rule, positives=len(split.valid))
+    return float(found.seconds)
+
 
 STUDY = "study.jsonl"
 _SEARCH = "Search: which parameters are tried"
@@ -154,7 +382,7 @@ def tune(
     made = plan.make()
     tell_compilation(screen, TRAINING_KERNELS if is_trained(made) else RANKING_KERNELS)
     if run.dry_run:
-        from gelato.cli.tuning_forecast import give_tuning_forecast
+        from gelato.cli.tune import give_tuning_forecast
 
         give_tuning_forecast(screen, plan, parts, search.trials, search.budget)
         return
@@ -267,7 +495,7 @@ def _search(
 ) -> Tuned:
     """Run the trials, showing them; an interruption shows what was finished."""
     from gelato.tuning import TuningInterrupted
-    from gelato.tuning.tuner import run_plan
+    from gelato.tuning.trial_loop import run_plan
 
     watch = TuningWatch(screen, plan.name)
     try:

@@ -8,9 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 
 import gelato
-from gelato.cli.grouping import grouped
-from gelato.cli.options import OutputOptions
-from gelato.cli.screen import Screen, make_facts
+from gelato.cli.console import Screen, make_facts
+from gelato.cli.options import OutputOptions, grouped
 
 _LIBRARIES = ("numpy", "scipy", "numba", "torch", "scikit-learn", "polars")
 

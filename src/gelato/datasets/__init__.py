@@ -1,14 +1,13 @@
 """Benchmark graphs by name, and synthetic graphs of any size."""
 
-from gelato.datasets.fetch import cache_folder
 from gelato.datasets.load import (
     DatasetFacts,
+    cache_folder,
     dataset_path,
     list_datasets,
     load_dataset,
 )
-from gelato.datasets.recipe import GraphRecipe
-from gelato.datasets.synthetic import make_graph
+from gelato.datasets.synthetic import GraphRecipe, make_graph
 
 __all__ = [
     "DatasetFacts",

@@ -1,9 +1,14 @@
 """Where blocks of rows run: threads, processes of this machine, or a Ray cluster."""
 
-from gelato.engines.base import Engine, current_engine, map_shared, use_engine
-from gelato.engines.blas import single_blas_thread
-from gelato.engines.choice import ENGINES, make_engine
-from gelato.engines.local import ThreadEngine, map_ordered
+from gelato.engines.engine import (
+    ENGINES,
+    Engine,
+    current_engine,
+    make_engine,
+    map_shared,
+    use_engine,
+)
+from gelato.engines.local import ThreadEngine, map_ordered, single_blas_thread
 from gelato.kernels.chunks import default_threads
 
 __all__ = [

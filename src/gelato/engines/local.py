@@ -7,15 +7,47 @@ number of threads.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from contextlib import contextmanager
+from functools import cache, partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from gelato.errors import UsageError
 from gelato.kernels.chunks import default_threads
+
+_lock = threading.Lock()
+_inside = 0
+_limiter: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread until the last of the nested users has left."""
+    global _inside, _limiter
+    with _lock:
+        if _inside == 0:
+            _limiter = _controller().limit(limits=1)
+            _limiter.__enter__()
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limiter.__exit__(None, None, None)
+
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from gelato.engines.blas import single_blas_thread
+from gelato.engines.local import single_blas_thread
 from gelato.errors import EngineError
 
 # What the steps of a training share stays, while what one step shares comes and goes.

@@ -5,16 +5,15 @@ user's own node ids, optional weights, times, attributes and labels. It reads no
 files: ``gelato.io`` turns outside formats into graphs and back.
 """
 
-from gelato.graph.canonical import Attributes
-from gelato.graph.graph import Graph
-from gelato.graph.ids import as_id_array, unknown_node
-from gelato.graph.pairs import (
+from gelato.graph.canonical import (
+    Attributes,
     FloatArray,
     IntArray,
     canonical_pairs,
     find_pairs,
     pair_keys,
 )
+from gelato.graph.graph import Graph, as_id_array, unknown_node
 
 __all__ = [
     "Attributes",

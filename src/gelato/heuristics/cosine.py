@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.kernels import attributes as kernels
-from gelato.kernels.matrix_tiles import column_tiles, rows_times
+from gelato.kernels import similar_pairs as kernels
+from gelato.kernels.tiles import column_tiles, rows_times
 from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 
 # Above this share of filled cells a dense product is faster than shared attributes.

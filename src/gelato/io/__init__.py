@@ -1,14 +1,24 @@
 """Outside formats to graphs and back; each format's library is imported when used."""
 
-from gelato.io.atomic import write_bytes_atomic, write_text_atomic
-from gelato.io.matrices import from_scipy, to_scipy
-from gelato.io.networkx import from_networkx, to_networkx
+from gelato.io.formats import (
+    from_networkx,
+    from_pyg,
+    from_scipy,
+    to_networkx,
+    to_pyg,
+    to_scipy,
+)
 from gelato.io.npz import read_npz, write_npz
-from gelato.io.pairs import read_nodes, read_pairs
-from gelato.io.pyg import from_pyg, to_pyg
+from gelato.io.pair_files import read_nodes, read_pairs
 from gelato.io.read import read_graph, read_graph_with_report
 from gelato.io.report import ColumnChoice, ReadReport
-from gelato.io.write import to_frame, write_graph, write_table
+from gelato.io.write import (
+    to_frame,
+    write_bytes_atomic,
+    write_graph,
+    write_table,
+    write_text_atomic,
+)
 
 __all__ = [
     "ColumnChoice",

@@ -12,9 +12,7 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError
 from gelato.graph import Attributes, IntArray
-from gelato.io.encoding import as_text
-from gelato.io.kinds import encode_column
-from gelato.io.numbers import to_numbers
+from gelato.io.columns import as_text, encode_column, to_numbers
 from gelato.io.report import ColumnChoice
 from gelato.io.tables import Table
 from gelato.io.wording import counted

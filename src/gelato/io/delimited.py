@@ -15,11 +15,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gelato.errors import InputError
-from gelato.io.formulas import unguarded
 from gelato.io.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_SIGNS = r"[=+\-@\t\r]"
+
+
+def guarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose text cells no spreadsheet takes for formulas."""
+    return _replaced(frame, rf"^('*{_SIGNS})", "'${1}")
+
+
+def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with the apostrophes of :func:`guarded` taken away."""
+    return _replaced(frame, rf"^'('*{_SIGNS})", "${1}")
+
+
+def _replaced(frame: pl.DataFrame, pattern: str, value: str) -> pl.DataFrame:
+    import polars as pl
+
+    return frame.with_columns(pl.col(pl.String).str.replace(pattern, value))
+
 
 # Preferred delimiter by suffix; the rest are tried in this order. A space only counts
 # in files whose suffix does not promise another delimiter.

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError, OutputError
 from gelato.graph import Graph
-from gelato.io.atomic import write_bytes_atomic
-from gelato.io.files import read_bytes
+from gelato.io.tables import read_bytes
+from gelato.io.write import write_bytes_atomic
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _CSR = ("attr_data", "attr_indices", "attr_indptr", "attr_shape")

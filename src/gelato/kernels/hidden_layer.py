@@ -5,14 +5,263 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
-from gelato.kernels.matrix_tiles import add_inner_product, rows_times
-from gelato.kernels.norm_dropout import (
-    gradient_sums,
-    gradient_through,
-    norm_dropout,
-    relu_sums,
-)
+from gelato.kernels.chunks import mix
+from gelato.kernels.tiles import add_inner_product, rows_times
+
+_WORD = 64  # columns per word of random bits
+_DIGITS = 32  # binary digits of a probability
+_LANES = 16  # running sums of a dot product
+
+
+def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
+    """Return what :func:`keep_row` needs to keep elements with chance ``1 - drop``.
+
+    The chance as a binary fraction of 32 digits, the last of them that is 1, and the
+    factor ``1 / (1 - drop)`` of what is kept.
+    """
+    chance = round((1.0 - drop) * 2.0**_DIGITS)
+    last = (chance & -chance).bit_length() - 1
+    return chance, last, np.dtype(dtype).type(1.0 / (1.0 - drop))
+
+
+@intrinsic
+def _spread_bits(typing_context: Any, out: Any, bits: Any, factor: Any) -> Any:
+    """Write ``factor`` to the elements of ``out`` (64,) whose bit is 1, 0 elsewhere."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        scalar = context.get_data_type(signature.args[0].dtype)
+        vector = ir.VectorType(scalar, _WORD)
+        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), _WORD))
+        blank = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(blank, args[2], ir.Constant(ir.IntType(32), 0))
+        pattern = ir.Constant(ir.VectorType(ir.IntType(32), _WORD), [0] * _WORD)
+        spread = builder.shuffle_vector(first, blank, pattern)
+        zeros = ir.Constant(vector, [0.0] * _WORD)
+        target = builder.bitcast(data, vector.as_pointer())
+        align = signature.args[0].dtype.bitwidth // 8
+        builder.store(builder.select(chosen, spread, zeros), target, align=align)
+        return context.get_dummy_value()
+
+    return types.void(out, types.uint64, out.dtype), emit
+
+
+@numba.njit(cache=True, nogil=True)
+def keep_row(
+    key: Any, row: int, chance: int, last: int, factor: Any, keep: Any
+) -> None:
+    """Fill ``keep`` with the dropout factors of one row.
+
+    Sixty-four independent bits that are 1 with probability q come from as many random
+    words as q has binary digits: going from the last digit to the first, a 1 means
+    "or", a 0 means "and". One half needs a single word. ``keep`` must have room for
+    whole words.
+    """
+    words = keep.size // _WORD
+    for word in range(words):
+        bits = np.uint64(0)
+        if last == _DIGITS:  # nothing is dropped
+            bits = ~bits
+        counter = np.uint64(row * words + word) * np.uint64(_DIGITS)
+        for digit in range(last, _DIGITS):
+            drawn = mix(key ^ (counter + np.uint64(digit)))
+            bits = bits | drawn if (chance >> digit) & 1 else bits & drawn
+        _spread_bits(keep[word * _WORD :], bits, factor)
+
+
+@numba.njit(cache=True, nogil=True)
+def _room(width: int, dtype: Any) -> Any:
+    """Return zeros for ``width`` columns, rounded up to whole words."""
+    return np.zeros((width + _WORD - 1) // _WORD * _WORD, dtype)
+
+
+@numba.njit(cache=True, nogil=True)
+def relu_sums(
+    x: Any, bias: Any, part_start: Any, sums: Any, start: int, stop: int
+) -> None:
+    """Replace x by ``relu(x + bias)``; sum it and its squares (float64) per part."""
+    for part in range(start, stop):
+        sums[part] = 0
+        for e in range(part_start[part], part_start[part + 1]):
+            row = x[e]
+            for k in range(row.size):
+                value = row[k] + bias[k]
+                row[k] = 0 if value <= 0 else value
+            for k in range(row.size):
+                value64 = np.float64(row[k])
+                sums[part, 0, k] += value64
+                sums[part, 1, k] += value64 * value64
+
+
+@numba.njit(cache=True, nogil=True)
+def norm_dropout(
+    x: Any,
+    scale: Any,
+    shift: Any,
+    part_start: Any,
+    part_chunk: Any,
+    key: Any,
+    chance: int,
+    last: int,
+    factor: Any,
+    out: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Write ``keep * (scale * x + shift)``, scale and shift by the part's chunk."""
+    keep = _room(x.shape[1], x.dtype)
+    for part in range(start, stop):
+        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        for e in range(part_start[part], part_start[part + 1]):
+            keep_row(key, e, chance, last, factor, keep)
+            row, target = x[e], out[e]
+            for k in range(row.size):
+                target[k] = keep[k] * (slope[k] * row[k] + offset[k])
+
+
+@numba.njit(cache=True, nogil=True)
+def norm_dropout_dot(
+    x: Any,
+    scale: Any,
+    shift: Any,
+    part_start: Any,
+    part_chunk: Any,
+    key: Any,
+    chance: int,
+    last: int,
+    factor: Any,
+    weight: Any,
+    out: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Write the product of each row of :func:`norm_dropout` with one weight vector."""
+    keep = _room(x.shape[1], x.dtype)
+    terms = _room(x.shape[1], x.dtype)
+    lanes = np.zeros(_LANES, x.dtype)
+    for part in range(start, stop):
+        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        for e in range(part_start[part], part_start[part + 1]):
+            keep_row(key, e, chance, last, factor, keep)
+            row = x[e]
+            for k in range(row.size):
+                terms[k] = keep[k] * (slope[k] * row[k] + offset[k]) * weight[k]
+            # Sixteen running sums: the additions of one would wait for each other.
+            lanes[:] = 0
+            for first in range(0, terms.size, _LANES):
+                for k in range(_LANES):
+                    lanes[k] += terms[first + k]
+            half = _LANES
+            while half > 1:
+                half //= 2
+                for k in range(half):
+                    lanes[k] += lanes[half + k]
+            out[e] = lanes[0]
+
+
+@numba.njit(cache=True, nogil=True)
+def gradient_sums(
+    gradient: Any,
+    x: Any,
+    mean: Any,
+    inverse: Any,
+    part_start: Any,
+    part_chunk: Any,
+    key: Any,
+    chance: int,
+    last: int,
+    factor: Any,
+    sums: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Sum ``keep * gradient`` and ``keep * gradient * x_hat`` per part.
+
+    ``gradient`` is (rows, columns), or (rows, 1) where all columns share it.
+    """
+    keep = _room(x.shape[1], x.dtype)
+    plain, normed = _room(x.shape[1], x.dtype), _room(x.shape[1], x.dtype)
+    shared = gradient.shape[1] == 1
+    for part in range(start, stop):
+        centre, spread = mean[part_chunk[part]], inverse[part_chunk[part]]
+        plain[:] = 0
+        normed[:] = 0
+        for e in range(part_start[part], part_start[part + 1]):
+            keep_row(key, e, chance, last, factor, keep)
+            row, upstream = x[e], gradient[e]
+            if shared:
+                for k in range(row.size):
+                    keep[k] *= upstream[0]
+            else:
+                for k in range(row.size):
+                    keep[k] *= upstream[k]
+            for k in range(row.size):
+                plain[k] += keep[k]
+                normed[k] += keep[k] * ((row[k] - centre[k]) * spread[k])
+        for k in range(x.shape[1]):
+            sums[part, 0, k] = plain[k]
+            sums[part, 1, k] = normed[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def gradient_through(
+    gradient: Any,
+    x: Any,
+    mean: Any,
+    inverse: Any,
+    gain: Any,
+    plain: Any,
+    normed: Any,
+    part_start: Any,
+    part_chunk: Any,
+    key: Any,
+    chance: int,
+    last: int,
+    factor: Any,
+    out: Any,
+    sums: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Write the gradient before the ReLU and sum it per part.
+
+    ``gain * (keep * gradient - plain - x_hat * normed)`` where x is positive, with
+    one row of gain, plain and normed per chunk. ``gradient`` as in
+    :func:`gradient_sums`; ``out`` may be ``x`` or ``gradient``.
+    """
+    keep = _room(x.shape[1], x.dtype)
+    total = _room(x.shape[1], x.dtype)
+    shared = gradient.shape[1] == 1
+    for part in range(start, stop):
+        chunk = part_chunk[part]
+        centre, spread, slope = mean[chunk], inverse[chunk], gain[chunk]
+        offset, tilt = plain[chunk], normed[chunk]
+        total[:] = 0
+        for e in range(part_start[part], part_start[part + 1]):
+            keep_row(key, e, chance, last, factor, keep)
+            row, upstream, target = x[e], gradient[e], out[e]
+            if shared:
+                for k in range(row.size):
+                    keep[k] *= upstream[0]
+            else:
+                for k in range(row.size):
+                    keep[k] *= upstream[k]
+            for k in range(row.size):
+                normal = (row[k] - centre[k]) * spread[k]
+                value = slope[k] * (keep[k] - offset[k] - normal * tilt[k])
+                keep[k] = value if row[k] > 0 else 0
+            # Apart, because ``out`` may be ``x``: that would forbid vectors above.
+            for k in range(row.size):
+                target[k] = keep[k]
+                total[k] += keep[k]
+        for k in range(x.shape[1]):
+            sums[part, k] = total[k]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -13,8 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
-from gelato.kernels.random_bits import mix
+from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, mix, run_chunks
 from gelato.kernels.walk_structure import WalkStructure
 
 IntArray = npt.NDArray[np.int64]

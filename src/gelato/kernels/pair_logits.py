@@ -12,8 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gelato.kernels.matrix_tiles import rows_times
-from gelato.kernels.row_sums import TILE, add_rows
+from gelato.kernels.tiles import TILE, add_rows, rows_times
 
 # A multiple of the rows of a matrix tile, so that every pair goes through whole tiles;
 # 48 x 128 float32 are 24 KB.

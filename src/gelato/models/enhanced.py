@@ -13,18 +13,17 @@ from torch import Tensor, nn
 from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
-from gelato.models.base import Model
-from gelato.models.newer_graphs import refuse_other_attributes
+from gelato.models.base import Model, refuse_other_attributes
 from gelato.nn.enhancement import EnhancedGraph, enhance
-from gelato.nn.neighbours import HeuristicMixture
-from gelato.nn.pair_features import PairFeatures
+from gelato.nn.first_layer import PairFeatures
 from gelato.nn.similarity import (
     BlockSimilarity,
     SimilarityPairs,
     pair_similarity,
     similarity_above,
 )
-from gelato.predict import id_column
+from gelato.nn.two_steps import HeuristicMixture
+from gelato.predict.prediction import id_column
 from gelato.ranking.scorers import RowScorer
 from gelato.storage import Run
 from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer

@@ -18,9 +18,9 @@ from gelato.models.enhanced import EnhancedModel, learned_weights
 from gelato.models.gelato_checks import check_gelato, check_split
 from gelato.models.trained import TrainedModel, fill_module
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.similarity import BlockSimilarity
+from gelato.nn.two_steps import HeuristicMixture
 from gelato.splits import EdgeSplit
 from gelato.storage import Run
 from gelato.training.dense_task import DenseTask, refuse_dense
@@ -95,7 +95,7 @@ class Gelato(TrainedModel, EnhancedModel):
         Threads of the kernels; results do not depend on it.
     pair_model : callable, optional
         Takes the training graph and returns an ``nn.Module`` that maps
-        :class:`~gelato.nn.pair_features.PairFeatures` to a weight per pair, in place
+        :class:`~gelato.nn.first_layer.PairFeatures` to a weight per pair, in place
         of the MLP. A model that reads the graph's edges also sees a batch's
         positives: only their weight is hidden.
 

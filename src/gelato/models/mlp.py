@@ -9,9 +9,8 @@ from typing import Any, Self
 
 from gelato.errors import UsageError
 from gelato.graph import Graph
-from gelato.models.base import Model
+from gelato.models.base import Model, refuse_other_attributes
 from gelato.models.gelato_checks import check_ranges, check_split
-from gelato.models.newer_graphs import refuse_other_attributes
 from gelato.models.trained import TrainedModel, fill_module
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
@@ -19,8 +18,8 @@ from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
 from gelato.storage import Run
 from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.listed_negatives import ListedTraining
 from gelato.training.loop import EpochReport
+from gelato.training.negatives import ListedTraining
 from gelato.training.pair_task import PairMLPTask
 
 _PREFIX = "model."

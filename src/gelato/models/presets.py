@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from gelato.baselines.presets import PRESETS as GNN_PRESETS
+from gelato.baselines.presets import gnn_preset
 from gelato.errors import UnknownNameError
-from gelato.models.gnn.presets import PRESETS as GNN_PRESETS
-from gelato.models.gnn.presets import gnn_preset
 
 # Gelato's, as the paper selected them. The last column of the paper's table is one
 # setting for three graphs: no similarity pairs, weights learned completely. Chunks

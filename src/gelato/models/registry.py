@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gelato.errors import UnknownNameError, UsageError
+from gelato.errors import GelatoError, StoredFileError, UnknownNameError, UsageError
+from gelato.storage import read_run
 
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
@@ -36,7 +38,7 @@ class Entry:
 
 
 def _builtin(name: str, kind: str, module: str, attribute: str, summary: str) -> Entry:
-    return Entry(name, summary, kind, f"gelato.models.{module}", attribute)
+    return Entry(name, summary, kind, f"gelato.{module}", attribute)
 
 
 # Summaries stand here and not only in the classes so that `gelato list` is instant.
@@ -44,128 +46,136 @@ _REGISTRY: dict[str, Entry] = {
     entry.name: entry
     for entry in (
         _builtin(
-            "cn", "topology", "heuristic", "CommonNeighbours", "common neighbours"
+            "cn",
+            "topology",
+            "models.heuristic",
+            "CommonNeighbours",
+            "common neighbours",
         ),
-        _builtin("aa", "topology", "heuristic", "AdamicAdar", "Adamic-Adar"),
+        _builtin("aa", "topology", "models.heuristic", "AdamicAdar", "Adamic-Adar"),
         _builtin(
-            "ra", "topology", "heuristic", "ResourceAllocation", "resource allocation"
+            "ra",
+            "topology",
+            "models.heuristic",
+            "ResourceAllocation",
+            "resource allocation",
         ),
         _builtin(
             "pa",
             "topology",
-            "heuristic",
+            "models.heuristic",
             "PreferentialAttachment",
             "preferential attachment: product of degrees",
         ),
         _builtin(
             "ac",
             "topology",
-            "heuristic",
+            "models.heuristic",
             "Autocovariance",
             "autocovariance of random walks",
         ),
         _builtin(
             "cos",
             "attributes",
-            "heuristic",
+            "models.heuristic",
             "Cosine",
             "cosine similarity of attributes",
         ),
         _builtin(
             "cos+ac",
             "both",
-            "two_stage",
+            "models.two_stage",
             "CosineAutocovariance",
             "autocovariance on edges and attribute-similar pairs",
         ),
         _builtin(
             "mlp",
             "trained",
-            "mlp",
+            "models.mlp",
             "MLP",
             "pair MLP on attributes alone, trained for link prediction",
         ),
         _builtin(
             "mlp+ac",
             "trained",
-            "two_stage",
+            "models.two_stage",
             "MLPAutocovariance",
             "autocovariance on edges weighed by a separately trained MLP",
         ),
         _builtin(
             "mlp+cos+ac",
             "trained",
-            "two_stage",
+            "models.two_stage",
             "MLPCosineAutocovariance",
             "autocovariance on edges and similar pairs, weighed by an MLP and cosine",
         ),
         _builtin(
             "gelato",
             "trained",
-            "gelato",
+            "models.gelato",
             "Gelato",
             "graph enhanced by a learned MLP, ranked by autocovariance",
         ),
         _builtin(
             "gae",
             "gnn",
-            "gnn.gae",
+            "baselines.gae",
             "GAE",
             "graph auto-encoder: graph convolutions, inner products",
         ),
         _builtin(
             "hgcn",
             "gnn",
-            "gnn.hgcn",
+            "baselines.hgcn",
             "HGCN",
             "hyperbolic graph convolutions on the Poincare ball",
         ),
         _builtin(
             "lgcn",
             "gnn",
-            "gnn.lgcn",
+            "baselines.lgcn",
             "LGCN",
             "Lorentzian graph convolutions on the hyperboloid",
         ),
         _builtin(
             "tlc-gnn",
             "gnn",
-            "gnn.tlc_gnn",
+            "baselines.tlc_gnn.model",
             "TLCGNN",
             "graph convolutions and persistence images of loops around a pair",
         ),
         _builtin(
             "bscnets",
             "gnn",
-            "gnn.bscnets",
+            "baselines.bscnets",
             "BScNets",
             "graph convolutions and block Hodge Laplacians of sampled edges",
         ),
         _builtin(
             "neo-gnn",
             "gnn",
-            "gnn.neo_gnn",
+            "baselines.neo_gnn.model",
             "NeoGNN",
             "learned neighbourhood overlaps and graph convolutions",
         ),
         _builtin(
             "nbfnet",
             "gnn",
-            "gnn.nbfnet",
+            "baselines.nbfnet.model",
             "NBFNet",
             "encodings of all paths by a learned Bellman-Ford recursion",
         ),
         _builtin(
             "seal",
             "gnn",
-            "gnn.seal",
+            "baselines.seal.model",
             "SEAL",
             "graph classifier on the labelled subgraph of each pair",
         ),
         _builtin(
             "walkpool",
             "gnn",
-            "gnn.walkpool",
+            "baselines.walkpool.model",
             "WalkPool",
             "learned walks on the subgraph of each pair, with and without its edge",
         ),
@@ -248,3 +258,26 @@ def register(name: str, *, summary: str = "") -> Callable[[Registered], Register
 def unregister(name: str) -> None:
     """Take a registered name away again."""
     _REGISTRY.pop(name, None)
+
+
+def load(folder: str | os.PathLike[str]) -> Any:
+    """Return the model that a run folder holds, ready to score.
+
+    Parameters
+    ----------
+    folder : path
+        Written by ``model.save(folder)`` or ``gelato fit``.
+    """
+    run = read_run(folder)
+    try:
+        model = make(run.model, **run.parameters)
+        model.check_parameters()
+    except GelatoError as error:
+        raise StoredFileError(
+            f"{folder} holds a model that this version cannot make: {error.problem}",
+            hint=error.hint or "Install the version of gelato that wrote it.",
+        ) from error
+    model.graph_, model.split_ = run.graph, run.split
+    model.validation_counts_ = run.validation
+    model._restore(run)
+    return model

@@ -19,8 +19,8 @@ from gelato.nn.similarity import SimilarityPairs
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit
 from gelato.storage import Run
-from gelato.training.listed_negatives import ListedTraining
 from gelato.training.loop import EpochReport
+from gelato.training.negatives import ListedTraining
 
 
 class CosineAutocovariance(EnhancedModel):

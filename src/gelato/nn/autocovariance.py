@@ -15,9 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gelato.engines.walk_passes import pull_gradients, score_pairs
 from gelato.errors import UsageError
 from gelato.kernels.walk_structure import PairLists, WalkStructure
+from gelato.nn.walk_passes import pull_gradients, score_pairs
 
 Lists = tuple[PairLists, PairLists]
 

@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gelato.kernels import norm_dropout as kernels
+from gelato.kernels import hidden_layer as kernels
+from gelato.kernels.chunks import Parts, derive_key, run_shares
 from gelato.kernels.hidden_layer import hidden_backward, hidden_forward
-from gelato.kernels.matrix_tiles import column_tiles, from_inner_tiles, inner_shape
-from gelato.kernels.parts import Parts, run_shares
-from gelato.kernels.random_bits import derive_key
-from gelato.nn.pair_features import PairFeatures
+from gelato.kernels.tiles import column_tiles, from_inner_tiles, inner_shape
+from gelato.nn.first_layer import PairFeatures
 from gelato.nn.sparse_rows import Array
 
 _GROUPS = 16  # of parts, each with its own sum of a weight's gradient

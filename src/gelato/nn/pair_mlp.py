@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from gelato.errors import UsageError
-from gelato.kernels.parts import Parts
+from gelato.kernels.chunks import Parts
+from gelato.nn.first_layer import PairFeatures
 from gelato.nn.fused_mlp import (
     Buffers,
     FusedMLP,
@@ -18,7 +19,6 @@ from gelato.nn.fused_mlp import (
     PairWeight,
     Plan,
 )
-from gelato.nn.pair_features import PairFeatures
 
 
 class PairMLP(nn.Module):

@@ -9,11 +9,11 @@ import numpy as np
 
 from gelato.errors import GelatoError, UsageError
 from gelato.graph import FloatArray, IntArray
-from gelato.kernels.matrix_tiles import COLUMNS, column_tiles
 from gelato.kernels.pair_logits import score_columns
+from gelato.kernels.tiles import COLUMNS, column_tiles
+from gelato.nn.first_layer import AttributeRows
 from gelato.nn.fused_mlp import layers
 from gelato.nn.pair_mlp import PairMLP
-from gelato.nn.pair_terms import AttributeRows
 from gelato.nn.sparse_rows import Array, tiled
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gelato.kernels.parts import run_shares
-from gelato.kernels.row_sums import TILE, sparse_times, transposed_times, turn_rows
+from gelato.kernels.chunks import run_shares
+from gelato.kernels.tiles import TILE, sparse_times, transposed_times, turn_rows
 
 Array = npt.NDArray[Any]
 

@@ -11,8 +11,7 @@ from gelato.ranking.candidates import (
     within_hops,
 )
 from gelato.ranking.counts import RankCounts, rank_counts
-from gelato.ranking.estimate import Estimate
-from gelato.ranking.estimating import estimate_ranking
+from gelato.ranking.estimate import Estimate, estimate_ranking
 from gelato.ranking.evaluate import Evaluation, evaluate
 from gelato.ranking.journal import Journal
 from gelato.ranking.pair_scores import score_pairs

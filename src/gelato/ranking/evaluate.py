@@ -23,8 +23,7 @@ from gelato.ranking import candidates as rules
 from gelato.ranking import metrics
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.counts import RankCounts, counts_of_scores, rank_counts
-from gelato.ranking.estimate import LEVEL, Estimate
-from gelato.ranking.estimating import check_rate, estimate_ranking
+from gelato.ranking.estimate import LEVEL, Estimate, check_rate, estimate_ranking
 from gelato.ranking.journal import Journal, Progress
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import as_scorer

@@ -10,7 +10,7 @@ import numpy as np
 from gelato.engines import map_shared
 from gelato.errors import InputError
 from gelato.graph import FloatArray, IntArray
-from gelato.ranking.near_pass import pick_near
+from gelato.ranking.near import pick_near
 from gelato.ranking.scorers import (
     RowScorer,
     checked_rows,

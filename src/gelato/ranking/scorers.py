@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, IntArray
-from gelato.kernels import walks
+from gelato.kernels import near_walks as walks
 
 # A block's scores stay within a few tens of megabytes.
 BLOCK_CELLS = 2_000_000

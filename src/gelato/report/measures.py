@@ -8,11 +8,11 @@ import numpy as np
 
 from gelato.graph import FloatArray, Graph, find_pairs
 from gelato.models.registry import make, model_class
+from gelato.predict.precision import PrecisionCurve, precision_curve
 from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pairs
 from gelato.ranking.candidates import all_pairs
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.evaluate import Part
-from gelato.ranking.expected_precision import PrecisionCurve, precision_curve
 from gelato.ranking.resampling import locate_positives, paired_gain
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
@@ -196,7 +196,7 @@ def expected_by_rank(
 ) -> dict[str, Any] | None:
     """Return the precision to expect of the k best links, and where to cut.
 
-    From validation ranks, as :func:`gelato.ranking.scope.expect` does it.
+    From validation ranks, as :func:`gelato.predict.precision.expect` does it.
     """
     if not len(split.valid):
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gelato.comparison.sides import SAME
-from gelato.explanation import printable
+from gelato.comparison.paired import SAME
+from gelato.explain.explanation import printable
 
 _LONGEST = 80
 

@@ -6,10 +6,8 @@ whether two results were measured on the same one. Nothing here samples negative
 the candidates of a part are all pairs that were not known before it.
 """
 
-from gelato.splits.edge_split import EdgeSplit
-from gelato.splits.given import split_given
-from gelato.splits.pairs import PARTS, Part
-from gelato.splits.shares import split_by_time, split_edges, split_many
+from gelato.splits.edge_split import PARTS, EdgeSplit, Part
+from gelato.splits.splitters import split_by_time, split_edges, split_given, split_many
 
 __all__ = [
     "PARTS",

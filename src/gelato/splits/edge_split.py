@@ -3,30 +3,220 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
+from polars.exceptions import PolarsError
 
-from gelato.errors import UsageError
-from gelato.graph import Graph, IntArray, pair_keys
-from gelato.splits.files import (
-    describe_graph,
-    read_parts,
-    refuse_other_graph,
-    stored_error,
-    write_parts,
+from gelato.errors import InputError, StoredFileError, UsageError
+from gelato.graph import Graph, IntArray, canonical_pairs, find_pairs, pair_keys
+from gelato.io import write_bytes_atomic
+
+Part: TypeAlias = Literal["train", "valid", "test"]
+
+PARTS: tuple[Part, ...] = ("train", "valid", "test")
+
+
+def checked_part(graph: Graph, given: npt.ArrayLike, part: Part) -> IntArray:
+    """Return the pairs of a part canonical and sorted, or raise naming a wrong one."""
+    pairs = np.asarray(given)
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError(
+            f"The {part} part must be a (k, 2) array of node indices, not an array "
+            f"of shape {pairs.shape} and type {pairs.dtype}."
+        )
+    pairs = pairs.astype(np.int64)
+    n = graph.num_nodes
+    outside = np.any((pairs < 0) | (pairs >= n), axis=1)
+    if np.any(outside):
+        raise InputError(
+            f"The {part} part has the pair {pairs[outside][0].tolist()}, but nodes "
+            f"are numbered 0 to {n - 1}."
+        )
+    loops = pairs[:, 0] == pairs[:, 1]
+    if np.any(loops):
+        node = graph.node_ids[pairs[loops][0, 0]]
+        raise InputError(f"The {part} part links node {node!s} to itself.")
+    pairs = canonical_pairs(pairs, directed=graph.directed)
+    keys = pair_keys(pairs, n)
+    order = np.argsort(keys, kind="stable")
+    repeated = np.flatnonzero(np.diff(keys[order]) == 0)
+    if repeated.size:
+        pair = named(graph, pairs[order[repeated[0]]])
+        raise InputError(f"The {part} part has the pair {pair} more than once.")
+    return np.ascontiguousarray(pairs[order])
+
+
+def refuse_leakage(graph: Graph, parts: dict[Part, IntArray]) -> None:
+    """Raise naming a pair that is in two parts, if there is one."""
+    for first, second in combinations(PARTS, 2):
+        pairs = parts[second]
+        shared = find_pairs(parts[first], pairs, graph.num_nodes) >= 0
+        if np.any(shared):
+            raise InputError(
+                f"The split leaks: the pair {named(graph, pairs[shared][0])} is in "
+                f"both the {first} and the {second} part "
+                f"({np.count_nonzero(shared):,} in all).",
+                hint="A pair may be in one part only, in either direction unless the "
+                "graph is directed.",
+            )
+
+
+def check_membership(graph: Graph, pairs: IntArray, part: Part) -> None:
+    """Raise naming a pair that is not an edge of the graph, if there is one."""
+    missing = find_pairs(graph.edges, pairs, graph.num_nodes) < 0
+    if np.any(missing):
+        raise InputError(
+            f"The {part} part has the pair {named(graph, pairs[missing][0])}, which "
+            "is not an edge of the graph.",
+            hint="split_given adds such edges to the graph.",
+        )
+
+
+def named(graph: Graph, pair: IntArray) -> str:
+    """Return a pair as people know it: in the user's node ids."""
+    u, v = (graph.node_ids[i : i + 1].tolist()[0] for i in pair)
+    return f"({u!r}, {v!r})"
+
+
+def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
+    """Return the graph with canonical pairs added as edges of weight 1."""
+    pairs = np.concatenate(list(parts))
+    new = np.unique(pairs[find_pairs(graph.edges, pairs, graph.num_nodes) < 0], axis=0)
+    if not len(new):
+        return graph
+    edges = np.concatenate([graph.edges, new])
+    order = np.argsort(pair_keys(edges, graph.num_nodes))
+    count = "1 edge" if len(new) == 1 else f"{len(new):,} edges"
+    notes = [f"added {count} of the given split"]
+    weights = graph.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(new))])[order]
+    if graph.times is not None:
+        # Nobody knows when the new edges appeared, and a given split needs no times.
+        notes.append("dropped the times of edges: the added ones have none")
+    return replace(
+        graph,
+        edges=edges[order],
+        weights=weights,
+        times=None,
+        notes=(*graph.notes, *notes),
+    )
+
+
+FORMAT = "gelato-split"
+FORMAT_VERSION = 1
+_FIELDS = (
+    "fingerprint",
+    "kind",
+    "seed",
+    "num_nodes",
+    "num_edges",
+    "directed",
+    "node_ids",
 )
-from gelato.splits.pairs import (
-    PARTS,
-    Part,
-    check_membership,
-    checked_part,
-    refuse_leakage,
-    with_added_edges,
-)
+_COLUMNS = {"source": pl.Int64, "target": pl.Int64, "part": pl.String}
+
+
+def describe_graph(graph: Graph) -> dict[str, str]:
+    """Return what a split's file records of its graph: size, kind and node ids."""
+    ids = "\n".join(map(repr, graph.node_ids.tolist()))
+    return {
+        "num_nodes": str(graph.num_nodes),
+        "num_edges": str(graph.num_edges),
+        "directed": str(graph.directed).lower(),
+        "node_ids": hashlib.sha256(ids.encode()).hexdigest()[:16],
+    }
+
+
+def write_parts(
+    path: Path, parts: dict[Part, IntArray], metadata: dict[str, str]
+) -> None:
+    """Write the parts to a file that appears whole or not at all."""
+    pairs = np.concatenate([parts[part] for part in PARTS])
+    names = [part for part in PARTS for _ in range(len(parts[part]))]
+    columns = {"source": pairs[:, 0], "target": pairs[:, 1], "part": names}
+    frame = pl.DataFrame(columns, schema=_COLUMNS)
+    header = {"format": FORMAT, "version": str(FORMAT_VERSION), **metadata}
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata=header)
+    write_bytes_atomic(path, buffer.getvalue())
+
+
+def read_parts(path: Path) -> tuple[dict[Part, IntArray], dict[str, str]]:
+    """Return the parts and the metadata of a file, or raise naming what is wrong."""
+    if not path.is_file():
+        raise InputError(f"There is no split file {path}.")
+    try:
+        metadata = pl.read_parquet_metadata(path)
+        frame = pl.read_parquet(path)
+    except (OSError, PolarsError) as error:
+        raise stored_error(path, f"cannot be read as Parquet: {error}.") from error
+    _check_header(path, metadata)
+    if dict(frame.schema) != _COLUMNS or frame.null_count().sum_horizontal().item():
+        raise stored_error(path, f"has other columns than {', '.join(_COLUMNS)}.")
+    foreign = set(frame["part"].unique()) - set(PARTS)
+    if foreign:
+        raise stored_error(path, f"names the unknown part {min(foreign)!r}.")
+    parts: dict[Part, IntArray] = {}
+    for part in PARTS:
+        rows = frame.filter(pl.col("part") == part)
+        parts[part] = np.column_stack([rows["source"], rows["target"]])
+    return parts, metadata
+
+
+def refuse_other_graph(path: Path, metadata: dict[str, str], graph: Graph) -> None:
+    """Raise unless the file was written for a graph of this size, kind and ids."""
+    ours = describe_graph(graph)
+    phrases = {
+        "num_nodes": "{} nodes",
+        "directed": "directed = {}",
+        "node_ids": "node ids of hash {}",
+    }
+    if metadata["kind"] != "given":  # its missing edges are added
+        phrases["num_edges"] = "{} edges"
+    for name, phrase in phrases.items():
+        if metadata[name] != ours[name]:
+            raise stored_error(
+                path,
+                f"was made for a graph with {phrase.format(metadata[name])}; this "
+                f"one has {phrase.format(ours[name])}.",
+            )
+
+
+def stored_error(path: Path, reason: str) -> StoredFileError:
+    """Return the error that says why a stored split is of no use."""
+    return StoredFileError(
+        f"The split {path} {reason}",
+        hint="Give the graph that it was made of, or make the split again.",
+    )
+
+
+def _check_header(path: Path, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise stored_error(path, "was not written by EdgeSplit.save.")
+    version = metadata.get("version", "")
+    if version != str(FORMAT_VERSION):
+        raise stored_error(
+            path,
+            f"has format version {version or 'unknown'}; this program reads version "
+            f"{FORMAT_VERSION}.",
+        )
+    missing = [name for name in _FIELDS if name not in metadata]
+    if missing:
+        raise stored_error(path, f"lacks the metadata {', '.join(missing)}.")
+
 
 KINDS = ("random", "temporal", "given")
 

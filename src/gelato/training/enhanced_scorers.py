@@ -13,7 +13,7 @@ from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.heuristics.walks import SelfLoops
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.neighbours import HeuristicMixture
+from gelato.nn.two_steps import HeuristicMixture
 from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer
 
 HeuristicName = Literal["ac", "cn", "aa", "ra", "mixture"]

@@ -17,14 +17,13 @@ from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray
 from gelato.kernels.walk_structure import PairLists, SelfLoops, WalkStructure
 from gelato.nn.enhancement import EnhancedGraph
+from gelato.nn.first_layer import PairFeatures
 from gelato.nn.losses import make_loss
-from gelato.nn.neighbours import HeuristicMixture
-from gelato.nn.pair_features import PairFeatures
 from gelato.nn.standardise import TrainingPairs
+from gelato.nn.two_steps import HeuristicMixture
 from gelato.ranking import all_pairs, rank_counts
 from gelato.ranking.scorers import RowScorer
 from gelato.training.batches import PositiveBatches
-from gelato.training.clock import Clock
 from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
 from gelato.training.near_negatives import (
     NearNegatives,
@@ -33,8 +32,8 @@ from gelato.training.near_negatives import (
 )
 from gelato.training.negatives import NegativeSampler, make_sampler
 from gelato.training.step_scores import MixtureScores, StepScores, WalkScores
-from gelato.training.validation import REPORTED, validation_values
-from gelato.training.validation_loss import ValidationLoss
+from gelato.training.step_times import Clock
+from gelato.training.validation import REPORTED, ValidationLoss, validation_values
 
 TrainingSet = Literal["unbiased", "biased", "partitioned", "adversarial"]
 

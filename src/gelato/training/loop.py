@@ -20,7 +20,7 @@ from torch import Tensor, nn, optim
 from gelato.errors import GelatoError, UsageError
 from gelato.training.batches import generator
 from gelato.training.checkpoints import Progress, Snapshot, load_checkpoint
-from gelato.training.clock import Clock
+from gelato.training.step_times import Clock
 
 logger = logging.getLogger(__name__)
 

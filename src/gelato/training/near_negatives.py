@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import UsageError
-from gelato.kernels.near_negatives import NearDealer
+from gelato.kernels.deal import NearDealer
 from gelato.kernels.near_pairs import NearPairs
 from gelato.kernels.walk_structure import WalkStructure
-from gelato.nn.near_step import FarSample
+from gelato.nn.step import FarSample
 from gelato.training.batches import NegativePairs, generator
 from gelato.training.negatives import Negatives, Scorer
 
@@ -81,7 +81,7 @@ class NearNegatives:
     rate : float, optional
         Share of the near negatives, and of the positives of each epoch, to train on;
         by default 1, or less where there are more than
-        :data:`~gelato.kernels.near_negatives.MOST_LISTED` near negatives.
+        :data:`~gelato.kernels.deal.MOST_LISTED` near negatives.
     far_sample : int
         Far negatives per step; where there are fewer than four times as many pairs,
         all of them.

@@ -7,16 +7,15 @@ import torch
 from torch import Tensor
 
 from gelato.graph import Graph, IntArray, pair_keys
+from gelato.nn.first_layer import AttributeRows, PairFeatures
 from gelato.nn.losses import CrossEntropyLoss, make_loss
-from gelato.nn.pair_features import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
-from gelato.nn.pair_terms import AttributeRows
 from gelato.ranking import all_pairs, rank_counts
 from gelato.training.batches import PositiveBatches
-from gelato.training.clock import Clock
 from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.listed_negatives import ListedTraining, listed_negatives
+from gelato.training.negatives import ListedTraining, listed_negatives
+from gelato.training.step_times import Clock
 from gelato.training.validation import REPORTED, validation_values
 
 

@@ -17,15 +17,14 @@ from torch import Tensor, nn
 from gelato.graph import IntArray
 from gelato.kernels.walk_structure import PairLists
 from gelato.nn.losses import NPairLoss
-from gelato.nn.near_step import NearBatch, near_step
-from gelato.nn.neighbours import HeuristicMixture
 from gelato.nn.standardise import (
     SIGMA_SAMPLE,
     TrainingPairs,
     choose_sigma,
     standardised_scores,
 )
-from gelato.nn.training_step import n_pair_step
+from gelato.nn.step import NearBatch, n_pair_step, near_step
+from gelato.nn.two_steps import HeuristicMixture
 from gelato.training.batches import NegativePairs, generator
 from gelato.training.near_negatives import NearFarNegatives
 from gelato.training.negatives import Negatives

@@ -6,6 +6,6 @@ trial is in ``trial``, what is kept on disk in ``study``, and ``sitting`` has th
 
 from gelato.tuning.result import Tuned, TuningInterrupted
 from gelato.tuning.spaces import Dimension
-from gelato.tuning.tuner import tune
+from gelato.tuning.trial_loop import tune
 
 __all__ = ["Dimension", "Tuned", "TuningInterrupted", "tune"]

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from gelato.errors import UsageError
-from gelato.tuning.records import TrialRecord, point
+from gelato.tuning.result import TrialRecord, point
 from gelato.tuning.spaces import Space
 
 Parameters = dict[str, Any]

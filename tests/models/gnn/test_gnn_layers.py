@@ -16,10 +16,10 @@ from dense_networks import (
 )
 
 import gelato
+from gelato.baselines.bscnets import edge_laplacians, sample_edges
+from gelato.baselines.gae import weighted_loss
+from gelato.baselines.shared_layers.difference_net import convolve_twice
 from gelato.graph import Graph
-from gelato.models.gnn.difference_net import convolve_twice
-from gelato.models.gnn.gae import weighted_loss
-from gelato.models.gnn.simplices import edge_laplacians, sample_edges
 from small_graphs import community_graph
 
 NAMES = ["gae", "hgcn", "lgcn", "bscnets", "neo-gnn"]

@@ -10,6 +10,12 @@ import pytest
 import torch
 
 import gelato
+from gelato.baselines.bscnets import Ahead
+from gelato.baselines.presets import PRESETS, gnn_preset
+from gelato.baselines.shared_layers import link_module
+from gelato.baselines.shared_layers import messages as feature_module
+from gelato.baselines.shared_layers.difference_net import dropped
+from gelato.baselines.shared_layers.network_task import SAMPLED, NetworkTask, clipped
 from gelato.errors import (
     InputError,
     UnknownNameError,
@@ -17,12 +23,6 @@ from gelato.errors import (
     UsageError,
 )
 from gelato.graph import Graph
-from gelato.models.gnn import features as feature_module
-from gelato.models.gnn import module as link_module
-from gelato.models.gnn.difference_net import dropped
-from gelato.models.gnn.presets import PRESETS, gnn_preset
-from gelato.models.gnn.task import SAMPLED, NetworkTask, clipped
-from gelato.nn.ahead import Ahead
 from gelato.splits import split_edges
 from small_graphs import community_graph
 

@@ -11,20 +11,22 @@ import torch
 from plain_paths import plain_logits, plain_states
 
 import gelato
-from gelato.errors import InputError, UsageError
-from gelato.graph import Graph
-from gelato.kernels import path_rows
-from gelato.kernels.path_layers import layer_backward, layer_forward
-from gelato.models.gnn import paths
-from gelato.nn import path_states as states_module
-from gelato.nn.path_rows import (
+from gelato.baselines.nbfnet import rows as path_rows
+from gelato.baselines.nbfnet import scorer as paths
+from gelato.baselines.nbfnet import states as states_module
+from gelato.baselines.nbfnet.layers import layer_backward, layer_forward
+from gelato.baselines.nbfnet.rows import (
+    PathGraph,
+    PathWeights,
     _listed,
     background_rows,
+    column_tiles,
     pair_rows,
     source_rows,
 )
-from gelato.nn.path_states import Propagation, path_states
-from gelato.nn.path_weights import PathGraph, PathWeights, column_tiles
+from gelato.baselines.nbfnet.states import Propagation, path_states
+from gelato.errors import InputError, UsageError
+from gelato.graph import Graph
 from gelato.ranking.forecast import forecast
 from gelato.splits import split_edges
 from small_graphs import community_graph

@@ -10,10 +10,9 @@ import torch
 from torch.nn import functional
 
 import gelato
+from gelato.baselines.seal.scorer import SEALScorer, tanh
 from gelato.errors import InputError, UnknownNameError, UsageError
 from gelato.graph import Graph
-from gelato.kernels.seal_scores import tanh
-from gelato.models.gnn.seal_scorer import SEALScorer
 from gelato.splits import split_edges
 from small_graphs import community_graph
 
@@ -249,7 +248,9 @@ class TestTraining:
 
     def test_chunks_of_pairs_change_no_gradient(self, split, monkeypatch):
         def gradients(chunk):
-            monkeypatch.setattr("gelato.models.gnn.subgraph_model._CHUNK", chunk)
+            monkeypatch.setattr(
+                "gelato.baselines.shared_layers.subgraph_model._CHUNK", chunk
+            )
             model = self.make(dropout=0.0, hops=1)
             settings = model._settings(split)
             task = model._task(model._made(split.train_graph), split, settings)

@@ -13,13 +13,13 @@ from dense_networks import attributes, symmetric
 from torch.nn import functional
 
 import gelato
+from gelato.baselines.tlc_gnn import resumable as by_parts
+from gelato.baselines.tlc_gnn.curvature import edge_curvature
+from gelato.baselines.tlc_gnn.images import GraphImages, near_pairs
+from gelato.baselines.tlc_gnn.model import images_seconds
+from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
-from gelato.models.gnn import by_parts
-from gelato.models.gnn.by_parts import PartFolder, fill_by_parts
-from gelato.models.gnn.curvature import edge_curvature
-from gelato.models.gnn.image_forecast import images_seconds
-from gelato.models.gnn.persistence import GraphImages, near_pairs
 from gelato.splits import split_edges
 from plain_images import network, plain_image
 from small_graphs import community_graph
@@ -134,7 +134,7 @@ class TestSavings:
         def never(*_):
             raise AssertionError("curvature was computed")
 
-        monkeypatch.setattr("gelato.models.gnn.persistence.edge_curvature", never)
+        monkeypatch.setattr("gelato.baselines.tlc_gnn.images.edge_curvature", never)
         model = gelato.make(
             "tlc-gnn", **SMALL, training="unbiased", batches=5, epochs=1
         ).fit(split)
@@ -230,7 +230,7 @@ class TestParts:
         self, split, tmp_path, monkeypatch
     ):
         """Stopped within the curvature, trained later: the same, nothing is left."""
-        from gelato.models.gnn import curvature
+        from gelato.baselines.tlc_gnn import curvature
 
         monkeypatch.setattr(by_parts, "_PART", 200.0)
         real, calls, limit = curvature.edge_curvatures, [], 20
@@ -278,7 +278,7 @@ class TestForecast:
         def never(*_):
             raise AssertionError("curvature was computed")
 
-        monkeypatch.setattr("gelato.models.gnn.persistence.edge_curvature", never)
+        monkeypatch.setattr("gelato.baselines.tlc_gnn.images.edge_curvature", never)
         for hops in (1, 2):
             model = gelato.make("tlc-gnn", **SMALL, hops=hops)
             times = time_steps(model, split, seconds=1.0)

@@ -10,10 +10,10 @@ import torch
 from torch.nn import functional
 
 import gelato
-import gelato.models.gnn.gae
+import gelato.baselines.gae
+from gelato.baselines.walkpool.profiles import HEADS, POWERS
 from gelato.errors import InputError
 from gelato.graph import Graph
-from gelato.kernels.walk_profiles import HEADS, POWERS
 from gelato.splits import split_edges
 from small_graphs import community_graph
 
@@ -215,9 +215,9 @@ class TestTraining:
 
     def test_forecasts_time_the_coder_and_train_without_it(self, split, monkeypatch):
         fitted = []
-        fit = gelato.models.gnn.gae.GAE.fit
+        fit = gelato.baselines.gae.GAE.fit
         monkeypatch.setattr(
-            gelato.models.gnn.gae.GAE,
+            gelato.baselines.gae.GAE,
             "fit",
             lambda self, *args, **more: fitted.append(self) or fit(self, *args, **more),
         )

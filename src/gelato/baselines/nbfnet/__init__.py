@@ -1,0 +1,1 @@
+"""NBFNet: learned encodings of all paths between two nodes."""

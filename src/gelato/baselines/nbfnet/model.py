@@ -1,0 +1,168 @@
+"""NBFNet: learned encodings of all paths between two nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gelato.baselines.nbfnet.layers import LANES
+from gelato.baselines.nbfnet.rows import SCALERS, PathGraph, PathWeights
+from gelato.baselines.nbfnet.scorer import PathScorer
+from gelato.baselines.nbfnet.states import path_states
+from gelato.baselines.shared_layers.link_module import LinkModule
+from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network_task import NetworkSettings
+from gelato.errors import UsageError
+from gelato.graph import Graph
+from gelato.splits import EdgeSplit
+
+_STATISTICS = 4
+_FORWARD_SHARE = 0.35  # of a step's time
+
+
+class NBFNetModule(LinkModule):
+    """A generalised Bellman-Ford recursion and a net on what it finds."""
+
+    def __init__(self, graph: Graph, *, dimensions: int, layers: int) -> None:
+        super().__init__(graph, None, normalise=False)
+        w = dimensions
+        # As embeddings and linear layers are initialised.
+        bound = 1 / math.sqrt(w + SCALERS * _STATISTICS * w)
+        self.query = nn.Parameter(torch.randn(w))
+        self.relation = nn.Parameter(torch.randn(layers, w))
+        self.gathered, self.own, self.bias = (
+            nn.Parameter(torch.empty(layers, *shape).uniform_(-bound, bound))
+            for shape in ((SCALERS, _STATISTICS * w, w), (w, w), (w,))
+        )
+        self.gain = nn.Parameter(torch.ones(layers, w))
+        self.shift = nn.Parameter(torch.zeros(layers, w))
+        self.first, self.last = nn.Linear(2 * w, 2 * w), nn.Linear(2 * w, 1)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """What propagates, in the order of :class:`PathWeights`."""
+        return (
+            self.query,
+            self.relation,
+            self.gathered,
+            self.own,
+            self.bias,
+            self.gain,
+            self.shift,
+        )
+
+    def prepare(self, graph: Graph) -> PathGraph:
+        """Return edges and degrees; attributes and weights are not used."""
+        return PathGraph.of(graph)
+
+    def encode(self, inputs: PathGraph) -> PathGraph:
+        """Return the graph itself: states belong to pairs."""
+        return inputs
+
+    def decode(self, states: PathGraph, pairs: Tensor) -> Tensor:
+        """Return logits of the mean of both directions' encodings."""
+        found = path_states(states, pairs.numpy(), self.weights).mean(dim=1)
+        known = self.query.expand(len(found), -1)
+        hidden = self.first(torch.cat([found, known], dim=1)).relu()
+        logits: Tensor = self.last(hidden)
+        return logits
+
+    def scorer(self, states: PathGraph) -> PathScorer:
+        """Return what scores pairs by one propagation per node."""
+        w = len(self.query)
+        inner, by_query = self.first.weight[:, :w], self.first.weight[:, w:]
+        shift = by_query @ self.query + self.first.bias
+        return PathScorer(
+            states,
+            PathWeights.of(self.weights),
+            tuple(
+                tensor.detach().numpy().copy()
+                for tensor in (inner.T, shift, self.last.weight[0], self.last.bias)
+            ),
+        )
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class NBFNet(GNNModel):
+    """Neural Bellman-Ford network (Zhu et al., 2021), for graphs of one relation.
+
+    Parameters
+    ----------
+    dimensions, layers : int
+        Width of states, a multiple of 8, and edges of the longest path.
+    batch_size : int
+        Positives per step where training is biased.
+    steps : int, optional
+        The most steps of an epoch, which then does not see every positive; default
+        all. Only where training is biased.
+    batches : int
+        Steps per epoch where training is unbiased.
+    masking : bool
+        Hide a step's positives from the messages, as the reference always does.
+    **others
+        See :class:`gelato.baselines.shared_layers.network.GNNModel`. There are no features:
+        attributes are not used.
+
+    Examples
+    --------
+    >>> NBFNet(layers=4)
+    NBFNet(layers=4)
+    """
+
+    name = "nbfnet"
+    summary = "encodings of all paths by a learned Bellman-Ford recursion"
+
+    features: str = field(default="none", init=False)  # there are none
+    dimensions: int = 32
+    layers: int = 6
+    batch_size: int = 64
+    steps: int | None = None
+    masking: bool | None = True
+    batches: int = 10
+    lr: float = 0.005
+    epochs: int = 20
+    validate_every: int = 2
+    validate_exact_every: int | None = 10
+
+    def check_parameters(self) -> None:
+        """Raise unless every parameter is in its range."""
+        super().check_parameters()
+        if self.dimensions % LANES:
+            raise UsageError(
+                f"dimensions is {self.dimensions}, but must be a multiple of {LANES}.",
+                hint=f"Use {-(-self.dimensions // LANES) * LANES}.",
+            )
+
+    def _batching(self, num_edges: int) -> tuple[int, int]:
+        if self.training != "biased":
+            return super()._batching(num_edges)
+        # A single batch would hide every edge from itself.
+        parts = max(-(-num_edges // self.batch_size), 2)
+        return parts, min(parts, self.steps or parts)
+
+    def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
+        """Return what a validation takes, by that of a step.
+
+        As many negatives as positives are scored, without a gradient.
+        """
+        if not self._samples_validation():
+            return None
+        step = 2 * self.batch_size
+        if self.training == "unbiased":
+            step = split.train_graph.num_pairs // self.batches
+        return step_seconds * _FORWARD_SHARE * 2 * len(split.valid) / max(1, step)
+
+    def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
+        notes = ["attributes are not used"]
+        if settings.steps < settings.batches:
+            notes.append(
+                f"an epoch takes {settings.steps} of {settings.batches} batches"
+            )
+        return tuple(notes)
+
+    def _build(self, graph: Graph, stored: dict[str, Any] | None) -> NBFNetModule:
+        return NBFNetModule(graph, dimensions=self.dimensions, layers=self.layers)

@@ -1,0 +1,1 @@
+"""Neo-GNN: learned overlaps of neighbourhoods beside graph convolutions."""

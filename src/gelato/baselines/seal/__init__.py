@@ -1,0 +1,1 @@
+"""SEAL: a graph classifier on the labelled subgraph of each pair."""

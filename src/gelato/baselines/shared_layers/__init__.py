@@ -1,0 +1,1 @@
+"""What two networks or more share: the estimator, training, layers and decoders."""

@@ -1,0 +1,1 @@
+"""TLC-GNN: graph convolutions beside persistence images of the graph around a pair."""

@@ -1,0 +1,202 @@
+"""Training as the user sees it: progress, forecasts, and how to go on later."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from gelato import text as numbers
+from gelato.cli.console import Screen
+
+if TYPE_CHECKING:
+    from gelato.graph import Graph
+    from gelato.splits import EdgeSplit
+
+
+TRAINING_KERNELS = (
+    "walks",
+    "counting",
+    "walk_training",
+    "walk_passes",
+    "group_loss",
+    "negatives",
+)
+_LONG = 60.0  # seconds that deserve a word before they pass
+_LINE_SECONDS = 5.0  # between lines where there is no terminal
+_TIMED_STEPS = 3  # the first one also prepares and is not counted
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what to do next."""
+
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self.hint = hint
+
+
+def is_trained(model: Any) -> bool:
+    """Tell whether fitting a model reports epochs."""
+    return "on_epoch" in inspect.signature(model.fit).parameters
+
+
+def fit_model(
+    screen: Screen,
+    name: str,
+    model: Any,
+    data: Graph | EdgeSplit,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+) -> Any:
+    """Fit a model, showing how far it has come if that takes time."""
+    if not is_trained(model):
+        return model.fit(data)
+    with watch_training(screen, name, model) as watch:
+        model.fit(
+            data,
+            folder=folder,
+            resume=resume,
+            on_epoch=watch.on_epoch,
+            on_step=watch.on_step,
+        )
+    for text in model.notes_:
+        screen.note(text)
+    return model
+
+
+@contextmanager
+def watch_training(screen: Screen, name: str, model: Any) -> Iterator[Watch]:
+    """Yield callbacks for a training, behind a bar or lines on stderr."""
+    watch = Watch(screen, name, model)
+    with watch_notes(screen):
+        try:
+            yield watch
+        finally:
+            watch.close()
+
+
+@contextmanager
+def watch_notes(screen: Screen) -> Iterator[None]:
+    """Show warnings of the library as notes."""
+    handler = _Notes(screen)
+    logger = logging.getLogger("gelato")
+    logger.addHandler(handler)
+    # Without this, the words of the library would also appear raw on stderr.
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+
+
+class _Notes(logging.Handler):
+    """Turns warnings of the library into notes."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self.screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.screen.note(record.getMessage())
+
+
+class Watch:
+    """What a training is told to call; see :func:`gelato.training.loop.train`.
+
+    Parameters
+    ----------
+    screen : Screen
+        Where to.
+    name : str
+        What is trained.
+    model : Model
+        Has ``epochs`` and ``metric``, and ``steps_`` once training begins.
+    """
+
+    def __init__(self, screen: Screen, name: str, model: Any) -> None:
+        self.screen, self.name = screen, name
+        self.model, self.epochs, self.metric = model, model.epochs, model.metric
+        self.started: float | None = None
+        self.last_line = -_LINE_SECONDS
+        self.steps = 0
+        self.first_epoch = 1
+        self.bar = screen.training_bar(f"training {name}")
+
+    def on_step(self, epoch: int, batch: int) -> None:
+        """Note a step; after a few of them, tell of a long training."""
+        if self.started is None:
+            self.started, self.first_epoch = monotonic(), epoch
+        else:
+            self.steps += 1
+            if self.steps == _TIMED_STEPS - 1:
+                self._tell_long()
+        if self.bar is not None:
+            steps = self.model.steps_
+            self.bar.step((epoch - 1) * steps + batch + 1, self.epochs * steps)
+
+    def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
+        """Show what an epoch gave."""
+        text = epoch_text(entry, state, self.metric)
+        if self.bar is not None:
+            self.bar.describe(f"epoch {entry['epoch']}/{self.epochs}  {text}")
+            return
+        now, last = monotonic(), entry["epoch"] == self.epochs
+        if not last and now - self.last_line < _LINE_SECONDS:
+            return
+        self.last_line = now
+        left = "" if last else f", {numbers.duration(self._left(entry['epoch']))} left"
+        self.screen.line(f"epoch {entry['epoch']} of {self.epochs}: {text}{left}")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.close()
+
+    def _left(self, epoch: int) -> float:
+        assert self.started is not None
+        done = max(1, epoch - self.first_epoch + 1)
+        left: int = self.epochs - epoch
+        return (monotonic() - self.started) / done * left
+
+    def _tell_long(self) -> None:
+        assert self.started is not None
+        rest = (self.epochs - self.first_epoch + 1) * self.model.steps_
+        seconds = (monotonic() - self.started) / self.steps * rest
+        if seconds >= _LONG:
+            self.screen.note(
+                f"{numbers.plural(rest, 'step')} of {self.name} take about "
+                f"{numbers.duration(seconds)}, validation not counted."
+            )
+
+
+def epoch_text(entry: dict[str, Any], state: Any, metric: str) -> str:
+    """Return loss, validation value and the best so far, in a few words."""
+    loss = "none" if entry["loss"] is None else f"{entry['loss']:.4g}"
+    parts = [f"loss {loss}"]
+    if metric in entry:
+        parts.append(f"{metric} {numbers.percent(entry[metric])}")
+    if state.best_value is not None:
+        best = numbers.percent(state.best_value)
+        parts.append(f"best {best} (epoch {state.best_epoch})")
+    return ", ".join(parts)
+
+
+def training_facts(model: Any) -> dict[str, Any] | None:
+    """Return what came out of a training, or ``None`` where nothing is learned."""
+    training = getattr(model, "training_", None)
+    if training is None:
+        return None
+    return {
+        "epochs": len(training.history),
+        "metric": model.metric,
+        "best_epoch": training.best_epoch,
+        "best_value": training.best_value,
+        "skipped_steps": training.skipped,
+        "seconds": training.seconds,
+    }

@@ -1,0 +1,346 @@
+"""Reach a Ray cluster, or start one on this machine, quietly and in bounded time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from gelato.engines.local import checked_workers
+from gelato.engines.packing import Packed, pack
+from gelato.errors import EngineError, MissingExtraError
+from gelato.version import __version__
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 10.0
+# How every client of HTTP/2, which Ray's servers speak, begins; with empty settings.
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+_SETTINGS = 4
+
+# Nothing is sent anywhere; Ray 2 need not warn of what Ray 3 will do; on a machine with
+# its cores busy, starting takes more than Ray's half a minute.
+_SETTINGS_OF_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_agent_register_timeout_ms": "120000",
+}
+
+START_HINT = "Start one with: ray start --head --port=6379"
+
+
+def import_ray() -> Any:
+    """Return the package, or say how to install it."""
+    for name, value in _SETTINGS_OF_RAY.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("ray", "ray", "The Ray engine") from error
+    return ray
+
+
+def connect(
+    ray: Any,
+    address: str | None,
+    workers: int | None,
+    object_store_memory: int | None,
+) -> None:
+    """Join the cluster at an address, or start one here if there is no address."""
+    _silence(ray)
+    options: dict[str, Any] = {
+        "address": "local" if address is None else address,
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+    }
+    if address is None:
+        options |= {
+            "num_cpus": workers,
+            "include_dashboard": False,
+            "object_store_memory": object_store_memory,
+        }
+    else:
+        check_address(address)
+    try:
+        ray.init(**options)
+    except Exception as error:
+        where = "on this machine" if address is None else f"at {address}"
+        raise EngineError(
+            f"Ray {where} cannot be used: {_first_line(error)}",
+            hint="Both sides need the same versions of Python and Ray, and the same "
+            f"token (RAY_AUTH_MODE=token) if the cluster asks for one. {START_HINT}",
+        ) from error
+
+
+def check_address(address: str) -> None:
+    """Refuse an address where no Ray answers; Ray itself would wait for minutes."""
+    if address in ("auto", "local") or os.environ.get("RAY_USE_TLS", "0") != "0":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise EngineError(
+            f"{address!r} is not the address of a cluster.",
+            hint="Give HOST:PORT, for example 10.0.0.5:6379, or auto for the cluster "
+            "that this machine belongs to.",
+        )
+    try:
+        with socket.create_connection((host, int(port)), _ANSWER_SECONDS) as line:
+            line.settimeout(_ANSWER_SECONDS)
+            line.sendall(_HELLO)
+            answer = line.recv(9)
+    except OSError as error:
+        raise EngineError(
+            f"No cluster answers at {address}: {error.strerror or error}.",
+            hint=f"Is it running, and is the port open? {START_HINT}",
+        ) from error
+    if len(answer) < 4 or answer[3] != _SETTINGS:
+        raise EngineError(
+            f"What answers at {address} is not a Ray cluster.",
+            hint="The port of 'ray start --head' is 6379 by default.",
+        )
+
+
+def _silence(ray: Any) -> None:
+    """Send Ray's news of dead workers to our log.
+
+    Ray prints them on standard output, where the command line's results go.
+    """
+    inside: Any = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(inside, "print_to_stdstream"):
+        inside.print_to_stdstream = _log_news
+
+
+def _log_news(data: dict[str, Any], ignore_prefix: bool = False) -> None:
+    for line in data.get("lines", ()):
+        logger.info("Ray: %s", line)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+MAX_ATTEMPTS = 4
+"""How often a task may be lost with its worker or machine."""
+
+_AHEAD_PER_WORKER = 2
+# How long to wait between looks at the cluster, and for it to have a core at all.
+_LOOK_SECONDS = 10.0
+_EMPTY_SECONDS = 60.0
+
+
+@dataclass(eq=False)
+class _Task:
+    item: bytes
+    ref: Any
+    attempts: int = 1
+
+
+class RayEngine:
+    """Workers of a Ray cluster.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Tasks at the same time, a core each; all cores of the cluster if not given.
+    address : str, optional
+        ``HOST:PORT`` of the cluster's head, or ``"auto"`` for the one that this
+        machine belongs to. Without it, one is started here and stopped at the end.
+    object_store_memory : int, optional
+        Bytes of the object store of a cluster that is started here.
+    """
+
+    name = "ray"
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        address: str | None = None,
+        object_store_memory: int | None = None,
+    ) -> None:
+        self._asked = None if workers is None else checked_workers(workers)
+        self.address = address
+        self._ray = import_ray()
+        # A cluster that the caller has joined already is used, and left alone.
+        self._ours = not self._ray.is_initialized()
+        if self._ours:
+            local = checked_workers(workers) if address is None else None
+            connect(self._ray, address, local, object_store_memory)
+        self._task = _make_task(self._ray)
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at the same time."""
+        return self._asked or max(1, self._cores())
+
+    def _window(self) -> int:
+        """Return how many tasks may be in flight."""
+        if self._asked is not None and self._asked < self._cores():
+            return self._asked  # a task ahead would run on a core that nobody offered
+        return self.workers * _AHEAD_PER_WORKER
+
+    def _cores(self) -> int:
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def map(
+        self,
+        function: Callable[[Shared, Item], Result],
+        shared: Shared,
+        items: Iterable[Item],
+    ) -> Iterator[Result]:
+        """Yield ``function(shared, item)`` in the order of the items."""
+        packed = pack((function, shared), dumps=self._ray.cloudpickle.dumps)
+        ref = self._put(packed)
+        pending: deque[_Task] = deque()
+
+        def submit(item: bytes) -> Any:
+            # In a list, the reference arrives as such: workers keep what it holds.
+            return self._task.remote(__version__, [ref], packed.spans, item)
+
+        try:
+            window = self._window()
+            for item in items:
+                if len(pending) == window:
+                    yield self._first(pending, submit)
+                described = pickle.dumps(item, protocol=5)
+                pending.append(_Task(described, submit(described)))
+            while pending:
+                yield self._first(pending, submit)
+        finally:
+            for task in pending:
+                self._ray.cancel(task.ref)
+
+    def _put(self, packed: Packed) -> Any:
+        try:
+            return self._ray.put(packed.to_array())
+        except self._ray.exceptions.RayError as error:
+            raise EngineError(
+                f"The cluster has no room for {packed.size / 2**20:,.0f} MiB: {error}",
+                hint="Give it more: ray start --object-store-memory=BYTES, and room "
+                "on the disk of its temporary folder.",
+            ) from error
+
+    def _first(self, pending: deque[_Task], submit: Callable[[bytes], Any]) -> Any:
+        """Return the result of the oldest task, redoing it where it was lost."""
+        lost = self._lost_errors()
+        while True:
+            task = pending[0]
+            try:
+                answer = self._wait(task)
+            except lost as error:
+                if task.attempts == MAX_ATTEMPTS:
+                    raise _given_up(error) from error
+                logger.info("%s: its work is redone", type(error).__name__)
+                task.attempts += 1
+                task.ref = submit(task.item)
+                continue
+            except self._ray.exceptions.RayError as error:
+                raise EngineError(
+                    f"The cluster failed: {type(error).__name__}: {error}",
+                    hint="What was recorded stays; the same command goes on from there "
+                    "once the cluster is back.",
+                ) from error
+            pending.popleft()
+            return _checked(answer).get()
+
+    def _lost_errors(self) -> tuple[type[Exception], ...]:
+        known = self._ray.exceptions
+        return (
+            known.WorkerCrashedError,
+            known.NodeDiedError,
+            known.OutOfMemoryError,
+            known.ObjectLostError,
+        )
+
+    def _wait(self, task: _Task) -> Any:
+        """Return a task's answer; stop waiting when the cluster has nothing left."""
+        empty_since = None
+        while True:
+            try:
+                return self._ray.get(task.ref, timeout=_LOOK_SECONDS)
+            except self._ray.exceptions.GetTimeoutError:
+                if self._cores() > 0:
+                    empty_since = None
+                    continue
+            now = time.monotonic()
+            empty_since = now if empty_since is None else empty_since
+            if now - empty_since > _EMPTY_SECONDS:
+                raise EngineError(
+                    "The cluster has had no core to work on for a minute.",
+                    hint="Add a machine: ray start --address=HOST:6379",
+                )
+
+    def close(self) -> None:
+        """Leave the cluster, and stop it if it was started here."""
+        if self._ours:
+            self._ours = False
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _make_task(ray: Any) -> Any:
+    """Return the task that workers run, handshake first.
+
+    Being made inside a function, it is sent as code: it can tell of a worker whose
+    package is missing or another version, where everything else would fail oddly.
+    """
+
+    def gelato_task(version: str, refs: Any, spans: Any, item: bytes) -> Any:
+        import importlib
+        import socket
+
+        try:
+            found = importlib.import_module("gelato.version").__version__
+        except ImportError:
+            found = None
+        if found != version:
+            return found, socket.gethostname()
+        worker: Any = importlib.import_module("gelato.engines.ray_worker")
+        return worker.work(refs[0], spans, item)
+
+    return ray.remote(max_retries=0, num_cpus=1)(gelato_task)
+
+
+def _checked(answer: Any) -> Any:
+    """Return an outcome; a refused handshake is an error."""
+    if not isinstance(answer, tuple):
+        return answer
+    found, host = answer
+    seen = "is not installed" if found is None else f"has version {found}"
+    raise EngineError(
+        f"gelato {seen} on the machine {host}, and version {__version__} here.",
+        hint="Results are only the same where all machines run the same version: "
+        f"pip install gelato-lp=={__version__} on all of them.",
+    )
+
+
+def _given_up(error: Exception) -> EngineError:
+    return EngineError(
+        f"The same piece of work was lost {MAX_ATTEMPTS} times, on whatever machine: "
+        f"{type(error).__name__}: {str(error).splitlines()[0]}",
+        hint="Do the machines have enough memory? Give each worker more of it by "
+        "running fewer at a time: --workers N.",
+    )

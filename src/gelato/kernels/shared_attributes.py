@@ -1,0 +1,191 @@
+"""Where two nodes' attributes meet: the lists behind the pair MLP's first layer.
+
+For numbers a and b, ``|a - b| = |a| + |b| - 2 m(a, b)`` with m the smaller absolute
+value where the signs agree and 0 elsewhere. Only m belongs to the pair, and it is
+filled only where both nodes have the attribute.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from gelato.kernels.tiles import TILE, add_rows
+
+# Pairs that go through one tile of the table before the next: pairs come sorted by
+# their first node, so neighbours in the list read mostly the same rows of the tile.
+_BLOCK = 64
+
+
+@numba.njit(cache=True, nogil=True)
+def count_meetings(
+    indptr: Any, indices: Any, data: Any, pairs: Any, counts: Any, start: int, stop: int
+) -> None:
+    """Count, for pairs ``start..stop-1``, the attributes where m is not 0."""
+    for e in range(start, stop):
+        i, i_end = indptr[pairs[e, 0]], indptr[pairs[e, 0] + 1]
+        j, j_end = indptr[pairs[e, 1]], indptr[pairs[e, 1] + 1]
+        count = 0
+        while i < i_end and j < j_end:
+            a, b = indices[i], indices[j]
+            if a == b and (data[i] > 0) == (data[j] > 0):
+                count += 1
+            i += a <= b
+            j += b <= a
+        counts[e] = count
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_meetings(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    pairs: Any,
+    out_indptr: Any,
+    out_indices: Any,
+    out_values: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Write the attributes counted by :func:`count_meetings`, and m if asked for."""
+    for e in range(start, stop):
+        i, i_end = indptr[pairs[e, 0]], indptr[pairs[e, 0] + 1]
+        j, j_end = indptr[pairs[e, 1]], indptr[pairs[e, 1] + 1]
+        slot = out_indptr[e]
+        while i < i_end and j < j_end:
+            a, b = indices[i], indices[j]
+            if a == b and (data[i] > 0) == (data[j] > 0):
+                out_indices[slot] = a
+                if out_values is not None:
+                    out_values[slot] = min(abs(data[i]), abs(data[j]))
+                slot += 1
+            i += a <= b
+            j += b <= a
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_layer(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    tiles: Any,
+    first_node: Any,
+    second_node: Any,
+    pairs: Any,
+    bias: Any,
+    part_start: Any,
+    preloaded: bool,
+    out: Any,
+    sums: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Compute ``relu(first[u] + second[v] + lists x table + bias)`` for each pair.
+
+    Works through the parts ``start..stop-1`` (pairs ``part_start[p]`` to
+    ``part_start[p + 1]``), leaving in ``sums[p]`` the sums of the results and of
+    their squares, in float64. If ``preloaded``, the pair's own term is what ``out``
+    holds beforehand and there are no lists.
+    """
+    total = np.zeros((_BLOCK, tiles.shape[0] * TILE), tiles.dtype)
+    width = out.shape[1]
+    for part in range(start, stop):
+        sums[part] = 0
+        for block in range(part_start[part], part_start[part + 1], _BLOCK):
+            end = min(block + _BLOCK, part_start[part + 1])
+            total[:] = 0
+            if preloaded:
+                total[: end - block, :width] = out[block:end]
+            else:
+                for tile in range(tiles.shape[0]):
+                    for e in range(block, end):
+                        add_rows(
+                            total[e - block, tile * TILE :],
+                            tiles[tile],
+                            indices,
+                            values,
+                            indptr[e],
+                            indptr[e + 1],
+                        )
+            for e in range(block, end):
+                first, second = first_node[pairs[e, 0]], second_node[pairs[e, 1]]
+                row, own = out[e], total[e - block]
+                for k in range(width):
+                    x = own[k] + (first[k] + second[k]) + bias[k]
+                    # Written so that a NaN stays a NaN.
+                    row[k] = 0 if x <= 0 else x
+                for k in range(width):
+                    x64 = np.float64(row[k])
+                    sums[part, 0, k] += x64
+                    sums[part, 1, k] += x64 * x64
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_at_nodes(
+    indptr: Any, incident: Any, dense: Any, out: Any, start: int, stop: int
+) -> None:
+    """Sum, for nodes ``start..stop-1``, the rows of the pairs they belong to."""
+    for node in range(start, stop):
+        total = out[node]
+        total[:] = 0
+        for slot in range(indptr[node], indptr[node + 1]):
+            row = dense[incident[slot]]
+            for k in range(row.size):
+                total[k] += row[k]
+
+
+WORD = 64  # bits
+_ONE = np.uint64(1)
+# Masks and shifts of the sum of bits in pairs, fours and bytes; compilers know this
+# form and replace it by the processor's own instruction.
+_PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_BYTES, _SPREAD = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+_1, _2, _4, _56 = (np.uint64(shift) for shift in (1, 2, 4, 56))
+
+
+@numba.njit(cache=True, nogil=True)
+def count_bits(word: Any) -> Any:
+    """Return how many bits of a 64-bit word are set."""
+    word = word - ((word >> _1) & _PAIRS)
+    word = (word & _FOURS) + ((word >> _2) & _FOURS)
+    word = (word + (word >> _4)) & _BYTES
+    return np.int64((word * _SPREAD) >> _56)
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_rows(indptr: Any, indices: Any, words: Any) -> None:
+    """Set the bits of listed columns in ``words`` (rows, words per row), all 0."""
+    for row in range(words.shape[0]):
+        for s in range(indptr[row], indptr[row + 1]):
+            bit = _ONE << np.uint64(indices[s] % WORD)
+            words[row, indices[s] // WORD] |= bit
+
+
+@numba.njit(cache=True, nogil=True)
+def count_shared(words: Any, pairs: Any, counts: Any, start: int, stop: int) -> None:
+    """Count, for pairs ``start..stop-1``, the bits that both rows have."""
+    for e in range(start, stop):
+        one, two = words[pairs[e, 0]], words[pairs[e, 1]]
+        count = 0
+        for k in range(one.shape[0]):
+            count += count_bits(one[k] & two[k])
+        counts[e] = count
+
+
+@numba.njit(cache=True, nogil=True)
+def list_shared(
+    words: Any, pairs: Any, out_indptr: Any, out: Any, start: int, stop: int
+) -> None:
+    """Write the columns counted by :func:`count_shared`, ascending."""
+    for e in range(start, stop):
+        one, two = words[pairs[e, 0]], words[pairs[e, 1]]
+        slot = out_indptr[e]
+        for k in range(one.shape[0]):
+            shared = one[k] & two[k]
+            while shared:
+                lower = shared - _ONE  # the lowest bit gone, all below it set
+                out[slot] = k * WORD + count_bits(~shared & lower)
+                slot += 1
+                shared &= lower

@@ -1,1 +1,0 @@
-"""Graph neural networks that score pairs from node states, under one protocol."""

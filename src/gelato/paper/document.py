@@ -1,0 +1,354 @@
+"""Discussions of differences: data in the specs, tied to the cells they speak of."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gelato.paper.cells import (
+    Cell,
+    cells,
+    figure_note,
+    marked,
+    number_text,
+    row_records,
+    spread,
+    state_lines,
+)
+from gelato.paper.experiment import Experiment, Remark, Row
+from gelato.paper.plots import FIGURES
+from gelato.paper.sections import Table, section_tables
+
+NOT_DISCUSSED = "not discussed yet"
+
+
+def remark_on(experiment: Experiment, cell: Cell) -> Remark | None:
+    """Return the remark on a cell that is still true of it, if there is one."""
+    for remark in experiment.remarks:
+        if _speaks_of(remark, cell) and remark.verdict == cell.verdict:
+            return remark
+    return None
+
+
+def stale_remarks(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """Return what remarks say of cells whose verdict has changed since, in words.
+
+    A cell that is missing makes no remark stale; a cell that is gone does.
+    """
+    stale = []
+    for remark in experiment.remarks:
+        cells = [cell for cell in found if _speaks_of(remark, cell)]
+        if len(cells) < len(remark.methods) * len(remark.datasets):
+            stale.append(f"{experiment.name}: no cell for {remark.text!r}")
+        stale += [
+            f"{experiment.name}: {cell.method} on {cell.dataset} is {cell.verdict}, "
+            f"but a remark says {remark.verdict}"
+            for cell in cells
+            if cell.verdict not in ("missing", remark.verdict)
+        ]
+    return stale
+
+
+def differences(
+    experiment: Experiment, found: Sequence[Cell]
+) -> Iterator[tuple[Cell, str]]:
+    """Yield the cells outside their tolerance, with what is said of them."""
+    for cell in found:
+        if cell.verdict in ("above", "below"):
+            remark = remark_on(experiment, cell)
+            yield cell, NOT_DISCUSSED if remark is None else remark.text
+
+
+def _speaks_of(remark: Remark, cell: Cell) -> bool:
+    return (
+        cell.method in remark.methods
+        and cell.dataset in remark.datasets
+        and remark.metric in (None, cell.metric)
+    )
+
+
+_HEAD = """\
+# The paper, reproduced
+
+Written by `gelato reproduce --write-docs` from the records in `results/`; do not
+edit it by hand. Each run is one file there, with its settings, its split, all metrics
+and curves, its time and memory, and the commit of the code. `gelato reproduce --quick`
+runs all of it at toy size in a few minutes.
+
+All numbers are percentages over all candidate pairs, unless a heading says otherwise.
+A cell of a table holds the mean over our runs, with the standard deviation where there
+are several, and below it the paper's number with its mark. **above** or **below**
+stands where they differ by more than chance explains: 3 sd sqrt(1/10 + 1/s) for the
+mean of s runs against the paper's mean of ten, half of the last printed digit where the
+paper's sd is 0. Networks, whose descriptions leave settings open, have wider
+tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 points of
+AUC.
+
+A cell without a mark is exact: every candidate pair was ranked. **≈** stands before an
+estimate: near pairs and positives were ranked exactly and a random sample of the other
+pairs was weighted, so that the exact value lies in the interval beside it with 95 %
+confidence. **†** stands behind a run with less than the paper's setting, which it
+names. **-** is missing; below each table stands why.
+"""
+_METRICS = {"ap": "AP", "auc": "AUC"}
+_MOST = 9  # things that a line of what is missing names one by one
+
+
+def write_page(
+    experiments: Sequence[Experiment],
+    results: Path,
+    figures: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
+    """Return the page as Markdown.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        In the order of the page.
+    results : Path
+        Folder of recorded runs.
+    figures : mapping, optional
+        By experiment and figure the path of the SVG file from the page, without its
+        suffix; an empty text where the figure could not be drawn.
+    """
+    parts = [_HEAD]
+    for experiment in experiments:
+        drawn = (figures or {}).get(experiment.name, {})
+        parts += _section(experiment, results, drawn)
+    parts += _runs_section(experiments, results)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _section(
+    experiment: Experiment, results: Path, drawn: Mapping[str, str]
+) -> list[str]:
+    lines = [f"## {experiment.title}", "", f"`gelato reproduce {experiment.name}`", ""]
+    if experiment.notes:
+        lines += [*(f"- {note}" for note in experiment.notes), ""]
+    if experiment.kind == "runs":
+        found = cells(experiment, results)
+        for metric in dict.fromkeys(cell.metric for cell in found):
+            lines += _matrix([cell for cell in found if cell.metric == metric])
+        lines += _states(found)
+        missing = missing_commands(experiment, found)
+        discussed = discussion_lines(experiment, found)
+    else:
+        tables = section_tables(experiment, results)
+        lines += [line for table in tables for line in _plain_table(table)]
+        missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
+        discussed = []
+    lines += _figures(experiment, drawn, results)
+    return lines + discussed + _missing(missing)
+
+
+def _table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], text: int
+) -> list[str]:
+    marks = ["---"] * text + ["---:"] * (len(header) - text)
+    body = [header, marks, *rows]
+    return [*(f"| {' | '.join(row)} |" for row in body), ""]
+
+
+def _plain_table(table: Table) -> list[str]:
+    lines = [f"**{table.title}**", ""] if table.title else []
+    return lines + (_table(table.header, table.rows, table.text) if table.rows else [])
+
+
+def _matrix(found: Sequence[Cell]) -> list[str]:
+    """Return a table in the paper's shape: methods down, datasets across."""
+    datasets = list(dict.fromkeys(cell.dataset for cell in found))
+    by_place = {(cell.method, cell.dataset): cell for cell in found}
+    rows = [
+        [method, *(_matrix_cell(by_place.get((method, name))) for name in datasets)]
+        for method in dict.fromkeys(cell.method for cell in found)
+    ]
+    title = _METRICS.get(found[0].metric, found[0].metric)
+    return _table((f"{title}, %", *datasets), rows, 1)
+
+
+def _matrix_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    ours = number_text(cell)
+    runs = len([seed for seed in cell.seeds if seed is not None])
+    if runs:
+        ours += f" ({runs} {'run' if runs == 1 else 'runs'})"
+    if cell.verdict in ("above", "below"):
+        ours += f" **{cell.verdict}**"
+    if cell.label and cell.values:
+        ours += f" {cell.label}"
+    paper = paper_text(cell)
+    return ours if paper == "-" else f"{ours}<br>paper {_escaped(paper)}"
+
+
+def _states(found: Sequence[Cell]) -> list[str]:
+    """Return why cells are estimated, reduced, or will stay empty."""
+    lines = [f"- {line[2:] if line[0] == '-' else line}" for line in state_lines(found)]
+    return ["Not exact:", "", *lines, ""] if lines else []
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*")  # the paper's marks are no emphasis
+
+
+def paper_text(cell: Cell) -> str:
+    """Return the paper's number with its mark, or the mark alone."""
+    if cell.published is None:
+        return cell.mark or "-"
+    return spread(cell.published, cell.published_sd) + cell.mark
+
+
+def seed_text(seeds: Sequence[int | None]) -> str:
+    """Return seeds for people: runs of consecutive ones are shortened.
+
+    Examples
+    --------
+    >>> seed_text([1, 2, 3, 7])
+    '1-3, 7'
+    """
+    runs: list[list[int]] = []
+    for seed in sorted(seed for seed in seeds if seed is not None):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    return ", ".join(
+        f"{part[0]}" if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in runs
+    )
+
+
+def _figures(
+    experiment: Experiment, drawn: Mapping[str, str], results: Path
+) -> list[str]:
+    lines = []
+    rows: dict[str, list[tuple[Row, Any]]] = {}
+    for row in experiment.rows if drawn else ():
+        rows.setdefault(row.dataset, []).append((row, row_records(row, results)))
+    noted = figure_note(rows)
+    noted = f"; {noted}" if noted else ""
+    for name in experiment.figures:
+        title = FIGURES[name][0]
+        path = drawn.get(name, "")
+        if path:
+            lines += [f"![{experiment.title}: {title}]({path}.svg)", ""]
+            caption = f"*{experiment.title}: {title}{noted}*"
+            lines += [f"{caption} ([PNG]({path}.png))", ""]
+        else:
+            lines += [f"Figure missing, nothing is recorded for it: {title}.", ""]
+    return lines
+
+
+def discussion_lines(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """Return every difference outside its tolerance, by what is known of it."""
+    told: dict[str, list[str]] = {}
+    for cell, text in differences(experiment, found):
+        where = f"{cell.method} on {cell.dataset}"
+        where += f", {cell.label}" if cell.label else ""
+        numbers = f"{number_text(cell)} against {paper_text(cell)}"
+        told.setdefault(f"{text[0].upper()}{text[1:].rstrip('.')}.", []).append(
+            f"{where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
+            f"{cell.tolerance:.2f}"
+        )
+    lines = []
+    for text, told_of in told.items():
+        if len(told_of) == 1:
+            lines.append(f"- {told_of[0]}. {text}")
+        else:
+            lines += [f"- {text}", *(f"    - {cell}" for cell in told_of)]
+    return ["Differences:", "", *lines, ""] if lines else []
+
+
+def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str, str]:
+    """Return, for what is missing, in words, the command that runs it."""
+    told = {}
+    for cell in found:
+        if not cell.missing:
+            continue
+        what = f"{cell.method}, {cell.label}" if cell.label else cell.method
+        what += ", estimated" if cell.estimate is not None else ""
+        what += f" on {cell.dataset}"
+        seeds = [seed for seed in cell.missing if seed is not None]
+        if seeds:
+            noun = "seed" if len(seeds) == 1 else "seeds"
+            what += f", {noun} {seed_text(seeds)}"
+        # Without seeds: every row runs those that it lacks, and no others.
+        told[what] = f"gelato reproduce {experiment.name} --datasets {cell.dataset}"
+    return told
+
+
+def by_command(missing: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return what is missing, by the command that runs it."""
+    told: dict[str, list[str]] = {}
+    for what, command in missing.items():
+        told.setdefault(command, []).append(what)
+    return told
+
+
+def _missing(missing: Mapping[str, str]) -> list[str]:
+    lines = []
+    for command, what in by_command(missing).items():
+        named = "; ".join(what[:_MOST])
+        rest = f"; and {len(what) - _MOST} more" if len(what) > _MOST else ""
+        lines.append(f"- `{command}`: {named}{rest}")
+    return ["Missing, by the command that runs it:", "", *lines, ""] if lines else []
+
+
+def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]:
+    """Return what every recorded run took, each once, and where it was run."""
+    rows: dict[str, tuple[Row, list[dict[str, Any]]]] = {}
+    for experiment in experiments:
+        for row in experiment.rows if experiment.kind == "runs" else ():
+            found = row_records(row, results)
+            if found:
+                rows.setdefault(found[0]["digest"], (row, found))
+    if not rows:
+        return []
+    header = (
+        *("run", "dataset", "seeds", "seconds to fit", "best epochs", "steps skipped"),
+        "peak memory, MB",
+    )
+    every = [record for _, found in rows.values() for record in found]
+    return [
+        "## Recorded runs",
+        "",
+        "Times are wall-clock, most of them of one thread, on machines that also did "
+        "other work; `results/benchmarks` and `gelato reproduce time` have clean ones. "
+        "As `threads`, the first records give the cores of the machine.",
+        "",
+        *_table(header, (_run_row(row, found) for row, found in rows.values()), 3),
+        *_provenance(every),
+    ]
+
+
+def _run_row(row: Row, found: Sequence[dict[str, Any]]) -> list[str]:
+    trained = [record["training"] for record in found if "training" in record]
+    return [
+        marked(f"{row.name}, {row.label}" if row.label else row.name, row),
+        row.dataset,
+        seed_text([record["spec"]["seed"] for record in found]),
+        f"{statistics.fmean(r['fit_seconds'] for r in found):.1f}",
+        ", ".join(str(t["best_epoch"]) for t in trained),
+        str(sum(t["skipped_steps"] for t in trained)),
+        f"{max(r['peak_rss_mb'] for r in found):.0f}",
+    ]
+
+
+def _provenance(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Say where the runs were made, and with which code."""
+    places: dict[str, list[str]] = {}
+    for record in records:
+        of = record["environment"]
+        packages = ", ".join(f"{k} {v}" for k, v in sorted(of["packages"].items()))
+        place = (
+            f"{of['processor']}, {of['cores']} cores, {of['memory_gb']} GB, "
+            f"{of['system']}, Python {of['python']}, {packages}"
+        )
+        places.setdefault(place, []).append(record["commit"] or "unknown")
+    lines = [
+        f"- {len(commits)} {'run' if len(commits) == 1 else 'runs'} on {place}; "
+        f"commits {', '.join(sorted(set(commits)))}"
+        for place, commits in sorted(places.items())
+    ]
+    return [*lines, ""] if lines else []

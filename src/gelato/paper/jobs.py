@@ -1,0 +1,140 @@
+"""What has to be done for experiments: each thing once, and what is done not again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gelato.models.presets import PRESETS, preset
+from gelato.paper.experiment import Experiment, Row
+from gelato.paper.records import Report
+from gelato.paper.runner import RunSpec, Watch, find_result, perform
+from gelato.paper.timing import SECONDS, missing_times, record_time
+from gelato.paper.visual import missing_panels, record_panels
+
+_RECORDED = ("runs", "protocols", "settings")  # kinds whose rows are recorded runs
+_TOLD = ("loss", "training", "eta", "alpha", "beta")
+Seeds = tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where records and checkpoints are.
+
+    Parameters
+    ----------
+    results, work : Path
+        Folders of records, and of checkpoints of unfinished runs.
+    time_seconds : float
+        What timing gives to the steps of one training.
+    """
+
+    results: Path
+    work: Path
+    time_seconds: float = SECONDS
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that is missing.
+
+    Parameters
+    ----------
+    title : str
+        For people.
+    run : callable
+        Does it, given a report and a watch, and returns what came out in a few words.
+    spec : RunSpec, optional
+        The recorded run that it is, if it is one.
+    """
+
+    title: str
+    run: Callable[[Report | None, Watch | None], str]
+    spec: RunSpec | None = None
+
+
+def run_specs(experiments: Sequence[Experiment], seeds: Seeds = None) -> list[RunSpec]:
+    """Return the recorded runs of experiments, each once."""
+    specs = (
+        spec
+        for part in experiments
+        if part.kind in _RECORDED
+        for row in part.rows
+        for spec in row.runs(seeds)
+    )
+    return list({spec.key: spec for spec in specs}.values())
+
+
+def missing_jobs(
+    experiments: Sequence[Experiment], place: Place, seeds: Seeds = None
+) -> list[Job]:
+    """Return what is missing: runs first, then what is made from them, then times."""
+    jobs = [
+        Job(run_title(spec), partial(_run, spec, place), spec)
+        for spec in run_specs(experiments, seeds)
+        if find_result(place.results, spec) is None
+    ]
+    for part in experiments:
+        for row in missing_panels(part, place.results) if part.kind == "visual" else ():
+            what = f"matrices of {row.name} on {row.dataset}"
+            jobs.append(Job(what, partial(_see, row, place)))
+    for part in experiments:
+        for row in missing_times(part, place.results) if part.kind == "time" else ():
+            what = f"time of {row.method} on {row.dataset}"
+            jobs.append(Job(what, partial(_time, row, place)))
+    return jobs
+
+
+def count_parts(experiments: Sequence[Experiment], seeds: Seeds = None) -> int:
+    """Return how many things experiments have to do in all, done ones included."""
+    rest = (len(part.rows) for part in experiments if part.kind not in _RECORDED)
+    return len(run_specs(experiments, seeds)) + sum(rest)
+
+
+def run_title(spec: RunSpec) -> str:
+    """Return a run in words, with what its method does otherwise than by its preset."""
+    usual = spec.parameters
+    if spec.dataset in PRESETS:
+        usual = preset(spec.dataset, spec.method)
+    method = spec.method
+    for name, value in spec.parameters.items():
+        told = name in _TOLD or not spec.label  # which says why others differ
+        if told and value != usual.get(name):
+            method += f" {name}={value}"
+    seed = "" if spec.seed is None else f", seed {spec.seed}"
+    label = f", {spec.label}" if spec.label else ""
+    if spec.estimate is not None:
+        label += f", ESTIMATE at {spec.estimate:g}"
+    return f"{method} on {spec.dataset}{seed}{label}"
+
+
+def _run(
+    spec: RunSpec, place: Place, report: Report | None, watch: Watch | None
+) -> str:
+    record = perform(spec, place.results, place.work, report=report, watch=watch)
+    return ap_text(record["metrics"])
+
+
+def ap_text(metrics: dict[str, Any]) -> str:
+    """Return the average precision that a record holds, in words."""
+    if not metrics.get("estimated"):
+        return f"AP {metrics['ap']:.2%}"
+    low, high = metrics["estimate"]["intervals"]["ap"]
+    return f"AP about {metrics['ap']:.2%} (ESTIMATE, {low:.2%} to {high:.2%})"
+
+
+def _see(row: Row, place: Place, report: Report | None, watch: Watch | None) -> str:
+    record_panels(row, place.results, place.work, report=report, watch=watch)
+    return "recorded"
+
+
+def _time(row: Row, place: Place, report: Report | None, watch: Watch | None) -> str:
+    record = record_time(
+        row, place.results, place.work, seconds=place.time_seconds, report=report
+    )
+    found = record["methods"][row.method]
+    about = "about " if found.get("inference_forecast") else ""
+    return f"exact evaluation {about}{found['inference_seconds']:.3g} s"

@@ -1,0 +1,420 @@
+"""Settings that descriptions leave open, side by side: validation first, then test."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gelato.datasets.catalog import find
+from gelato.paper.cells import ESTIMATED, marked, row_records
+from gelato.paper.claims import (
+    NAMED,
+    claims,
+    count_parameters,
+    orderings,
+    statistics_of,
+)
+from gelato.paper.experiment import Experiment, Row, read_experiment, read_facts
+from gelato.paper.timing import find_times, missing_times, training_seconds
+from gelato.paper.visual import find_visual, missing_panels
+from gelato.ranking.example import worked_example
+
+HEADER = (
+    *("setting", "graph", "validation, balanced", "validation AP, all pairs"),
+    *("test AP", "test AUC", "paper's AP"),
+)
+"""Columns of :func:`settings_rows`."""
+
+
+def settings_rows(
+    experiment: Experiment, results: Path
+) -> tuple[list[tuple[str, ...]], dict[str, str]]:
+    """Return a row of text per recorded setting, and what is missing by command."""
+    rows, missing = [], {}
+    for row in experiment.rows:
+        records = row_records(row, results)
+        if records:
+            rows.append(_texts(row, records))
+        else:
+            command = f"gelato reproduce {experiment.name} --datasets {row.dataset}"
+            missing[f"{row.name} on {row.dataset}"] = command
+    return rows, missing
+
+
+def _texts(row: Row, records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    return (
+        f"{row.name}, {row.label}" if row.label else row.name,
+        row.dataset,
+        _percent([_selected(record, "sampled-mean") for record in records]),
+        _percent([_selected(record, "ap") for record in records]),
+        _percent([record["metrics"]["ap"] for record in records]),
+        _percent([record["metrics"]["auc"] for record in records]),
+        f"{row.published['ap']:.2f}" if "ap" in row.published else "-",
+    )
+
+
+def _selected(record: dict[str, Any], name: str) -> float | None:
+    """Return a validation value of the selected epoch, or of the nearest one with it.
+
+    Rankings of all pairs are recorded every so many epochs only.
+    """
+    training = record["training"]
+    known = [entry for entry in training["history"] if name in entry]
+    if not known:
+        return None
+    best = training["best_epoch"]
+    near = min(known, key=lambda entry: (abs(entry["epoch"] - best), entry["epoch"]))
+    return float(near[name])
+
+
+def _percent(values: Sequence[float | None]) -> str:
+    found = [value for value in values if value is not None]
+    return f"{100 * statistics.fmean(found):.2f}" if found else "-"
+
+
+_NAMES = ("eta", "alpha", "beta")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What validation selects on a graph.
+
+    Parameters
+    ----------
+    cells : tuple of str
+        Dataset, the paper's values, ours, among how many, validation value.
+    lacking : str
+        What is missing, in words; empty if nothing.
+    command : str
+        What runs it.
+    """
+
+    cells: tuple[str, ...]
+    lacking: str = ""
+    command: str = ""
+
+
+def selections(results: Path) -> list[Selection]:
+    """Return, for every graph of the paper, what recorded combinations select."""
+    experiment = read_experiment("sensitivity")
+    return [
+        _selected_again(
+            dataset,
+            values,
+            [r for r in experiment.rows if r.dataset == dataset],
+            results,
+        )
+        for dataset, values in read_facts("hyperparameters")["rows"].items()
+    ]
+
+
+def _selected_again(
+    dataset: str, values: list[float], rows: list[Row], results: Path
+) -> Selection:
+    paper = _text(dict(zip(_NAMES, values, strict=True)))
+    if not rows:
+        command = f"gelato tune --dataset {dataset} --search line"
+        lacking = f"search on {dataset}"
+        return Selection((dataset, paper, "missing", "-", "-"), lacking, command)
+    found = [(row, row_records(row, results)) for row in rows]
+    known = [
+        (statistics.fmean(r["training"]["best_value"] for r in records), row)
+        for row, records in found
+        if records
+    ]
+    count = f"{len(known)} of {len(rows)} combinations"
+    command = f"gelato reproduce sensitivity --datasets {dataset}"
+    lacking = f"{len(rows) - len(known)} combinations on {dataset}"
+    if not known:
+        cells = (dataset, paper, "missing", count, "-")
+        return Selection(cells, lacking, command)
+    value, best = max(known, key=lambda item: item[0])
+    chosen = _text({name: best.parameters[name] for name in _NAMES})
+    chosen += f", {best.label}" if best.label else ""
+    cells = (dataset, paper, chosen, count, f"{100 * value:.2f}")
+    done = len(known) == len(rows)
+    return Selection(cells, "" if done else lacking, "" if done else command)
+
+
+def _text(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in values.items())
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Parameters
+    ----------
+    header : tuple of str
+        Names of the columns.
+    rows : tuple of tuples of str
+        Cells.
+    text : int
+        How many columns, from the first, are text; the others are numbers.
+    title : str
+        What it shows, where an experiment has several.
+    missing : dict
+        What is missing, with the command that runs it.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: int = 1
+    title: str = ""
+    missing: dict[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data."""
+        return {
+            "title": self.title,
+            "header": list(self.header),
+            "rows": [list(row) for row in self.rows],
+            "missing": self.missing or {},
+        }
+
+
+def _statistics(experiment: Experiment, results: Path) -> list[Table]:
+    facts = read_facts("datasets")
+    rows = []
+    for name, printed in facts["rows"].items():
+        known = find(name)  # what loading makes sure of
+        ours = statistics_of(known.num_nodes, known.num_edges, known.num_attributes)
+        texts = [", ".join(str(value) for value in part) for part in (ours, printed)]
+        rows.append((name, *texts, "yes" if texts[0] == texts[1] else "NO"))
+    named = ", ".join(column.replace("_", " ") for column in facts["columns"])
+    header = ("dataset", f"ours: {named}", "paper", "equal")
+    return [Table(header, tuple(rows), 4)]
+
+
+def _example(experiment: Experiment, results: Path) -> list[Table]:
+    found = worked_example().to_dict()
+    printed = {"biased": ("0.99", "0.95"), "unbiased": ("0.99", "0.05")}
+    rows = tuple(
+        (name, f"{found[name]['auc']:.2f}", auc, f"{found[name]['ap']:.2f}", ap)
+        for name, (auc, ap) in printed.items()
+    )
+    return [Table(("testing", "AUC", "paper", "AP", "paper"), rows)]
+
+
+def _parameters(experiment: Experiment, results: Path) -> list[Table]:
+    datasets = list(read_facts("datasets")["rows"])
+    printed = {("gelato", "photo"): 208_130, ("neo-gnn", "photo"): 455_200}
+    rows = []
+    for method in NAMED:
+        cells = []
+        for dataset in datasets:
+            ours = f"{count_parameters(method, dataset):,}"
+            paper = printed.get((method, dataset))
+            cells.append(ours if paper is None else f"{ours} (paper {paper:,})")
+        rows.append((method, *cells))
+    return [Table(("method", *datasets), tuple(rows))]
+
+
+def _selection(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = [], {}
+    for found in selections(results):
+        rows.append(found.cells)
+        if found.command:
+            missing[found.lacking] = found.command
+    header = ("dataset", "paper", "selected again", "among", "validation prec@100%")
+    return [Table(header, tuple(rows), 4, missing=missing)]
+
+
+def _protocols(experiment: Experiment, results: Path) -> list[Table]:
+    tables = []
+    for dataset in experiment.datasets:
+        rows, lacking = [], []
+        line = _mean_of(experiment, results, dataset, "AA")
+        for row in experiment.rows:
+            if row.dataset != dataset:
+                continue
+            records = row_records(row, results)
+            if not records:
+                lacking += [row.name] if row.seeds else []
+                continue
+            ap = _mean(records, "metrics", "ap")
+            rows.append(
+                (
+                    marked(f"{row.name}, {row.label}" if row.label else row.name, row),
+                    f"{_mean(records, 'biased_metrics', 'auc'):.2f}",
+                    f"{_mean(records, 'biased_metrics', 'ap'):.2f}",
+                    f"{ap:.2f}",
+                    _against(ap, line, row),
+                )
+            )
+        header = ("method", "BIASED AUC", "BIASED AP", "AP, all pairs", "against AA")
+        command = f"gelato reproduce ap --datasets {dataset}"
+        missing = {f"{', '.join(lacking)} on {dataset}": command} if lacking else {}
+        tables.append(Table(header, tuple(rows), title=dataset, missing=missing))
+    return tables
+
+
+def _settings(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = settings_rows(experiment, results)
+    return [Table(HEADER, tuple(rows), 2, missing=missing)]
+
+
+def _against(ap: float, line: float | None, row: Row) -> str:
+    if line is None or row.name == "AA":
+        return ""
+    return "below" if ap < line else "above"
+
+
+def _mean(records: list[dict[str, Any]], part: str, metric: str) -> float:
+    return 100 * statistics.fmean(record[part][metric] for record in records)
+
+
+def _mean_of(
+    experiment: Experiment, results: Path, dataset: str, name: str
+) -> float | None:
+    for row in experiment.rows:
+        if (row.dataset, row.name) == (dataset, name):
+            records = row_records(row, results)
+            return _mean(records, "metrics", "ap") if records else None
+    return None
+
+
+def _time(experiment: Experiment, results: Path) -> list[Table]:
+    paper = read_facts("time")["rows"]
+    tables = []
+    for dataset in experiment.datasets:
+        record = find_times(results, dataset) or {"methods": {}}
+        printed = paper if dataset == "photo" else {}
+        rows = tuple(
+            _time_row(row, record["methods"][row.method], printed, results)
+            for row in experiment.rows
+            if row.dataset == dataset and row.method in record["methods"]
+        )
+        lacking = [r.method for r in missing_times(experiment.on([dataset]), results)]
+        missing = {}
+        if lacking:
+            what = f"times of {', '.join(lacking)} on {dataset}"
+            missing[what] = f"gelato reproduce time --datasets {dataset}"
+        header = (
+            *("method", "epoch, biased", "epoch, unbiased"),
+            *("training, biased", "paper", "training, unbiased", "paper"),
+            *("inference", "paper"),
+        )
+        tables.append(Table(header, rows, title=f"{dataset}, seconds", missing=missing))
+    return tables
+
+
+def _time_row(
+    row: Row, found: dict[str, Any], printed: dict[str, Any], results: Path
+) -> tuple[str, ...]:
+    # Columns of the paper: training as each method is trained, inference, unbiased.
+    first, inference, unbiased = printed.get(row.method, ("", "", ""))
+    gelato = row.method == "gelato"  # the paper trains it unbiased in both tables
+    cells = [row.method]
+    spans, epochs = [], []
+    for kind in ("biased", "unbiased"):
+        part = found["training"].get(kind)
+        if part is None:
+            epochs.append("-")
+            spans.append("-")
+            continue
+        known = _recorded_epochs(row, kind, results)
+        total = training_seconds(part, found["inference_seconds"], known)
+        epochs.append(_seconds(part["steps"] * part["step_seconds"]))
+        counted = part["epochs"] if known is None else known
+        bound = "" if known is not None else "up to "
+        spans.append(f"{_seconds(total)} ({bound}{counted} epochs)")
+    cells += epochs
+    cells += [spans[0], "" if gelato else _printed(first)]
+    cells += [spans[1], _printed(unbiased)]
+    ours = _seconds(found["inference_seconds"])
+    ours = f"{ESTIMATED} {ours}" if found.get("inference_forecast") else ours
+    return (*cells, ours, _printed(inference))
+
+
+def _recorded_epochs(row: Row, kind: str, results: Path) -> int | None:
+    """Return how many epochs a recorded training of the same kind took."""
+    table = "ap-unbiased" if kind == "unbiased" else "ap"
+    for other in read_experiment(table).rows:
+        if (other.method, other.dataset) != (row.method, row.dataset) or other.label:
+            continue
+        if row.method == "gelato" and kind == "biased":
+            return None
+        for record in row_records(other, results):
+            return len(record["training"]["history"])
+    return None
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _printed(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def _visual(experiment: Experiment, results: Path) -> list[Table]:
+    dataset = experiment.rows[0].dataset
+    record = find_visual(results, dataset)
+    rows = []
+    if record is not None:
+        true = {tuple(sorted(pair)) for pair in record["test_edges"]}
+        for name, found in record["models"].items():
+            pairs = [tuple(sorted(pair)) for pair in found["predicted"]]
+            hits = sum(pair in true for pair in pairs)
+            rows.append((name, str(len(pairs)), str(hits), str(len(true))))
+    missing = {
+        f"{row.name} on {dataset}": "gelato reproduce visual"
+        for row in missing_panels(experiment, results)
+    }
+    header = ("method", "predicted pairs of these nodes", "test edges among them", "of")
+    return [Table(header, tuple(rows), missing=missing)]
+
+
+def _claims(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = [], {}
+    for claim in claims(results):
+        rows.append(
+            (
+                claim.name,
+                claim.printed,
+                _number(claim.published, claim.unit),
+                _number(claim.ours, claim.unit),
+                claim.note,
+            )
+        )
+        if claim.ours is None:
+            missing[claim.name] = claim.command
+    header = ("claim", "paper says", "paper's tables", "ours", "note")
+    return [Table(header, tuple(rows), 5, missing=missing), _orderings(results)]
+
+
+def _orderings(results: Path) -> Table:
+    found = orderings(results)
+    rows = tuple((o.text, o.dataset, o.published, o.ours) for o in found)
+    missing = {f"{o.text} on {o.dataset}": o.command for o in found if o.command}
+    header = ("ordering of AP", "dataset", "paper's numbers", "ours")
+    return Table(header, rows, 4, "Orderings, of full and exact runs", missing)
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "missing"
+    return f"{value:.1f} %" if unit == "%" else f"{value:,.1f} times"
+
+
+KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
+    "statistics": _statistics,
+    "example": _example,
+    "parameters": _parameters,
+    "selection": _selection,
+    "protocols": _protocols,
+    "settings": _settings,
+    "time": _time,
+    "visual": _visual,
+    "claims": _claims,
+}
+
+
+def section_tables(experiment: Experiment, results: Path) -> list[Table]:
+    """Return the tables of an experiment that is not a plain table of runs."""
+    return KINDS[experiment.kind](experiment, results)

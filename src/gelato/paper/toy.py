@@ -1,0 +1,94 @@
+"""Every experiment at toy size: the same code paths in minutes, and no result.
+
+Toy runs are labelled, use the embedded graph, and live in a folder of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gelato.models.presets import preset
+from gelato.paper.experiment import Experiment, Row, gelato_title
+
+LABEL = "toy"
+DATASET = "citeseer"
+TIME_SECONDS = 0.2
+"""What timing gives to the steps of one training."""
+_MOST_BATCHES = 10
+_ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
+# Of networks that work pair by pair, also where a step is a share of all negatives.
+_SMALL_STEPS = {"steps": 2, "batches": 2000}
+# Few epochs, and for methods whose passes over all pairs are dear the fewest.
+_SHORT: dict[str, dict[str, Any]] = {
+    "gelato": {"epochs": 2},
+    "mlp": {"epochs": 1, "hidden": 16},
+    "mlp+ac": {"epochs": 1, "hidden": 16},
+    "mlp+cos+ac": {"epochs": 1, "hidden": 16},
+    "gae": {"epochs": 3},
+    "hgcn": {"epochs": 3},
+    "lgcn": {"epochs": 3, "dimensions": 8},
+    "tlc-gnn": {"epochs": 3},
+    "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
+    "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
+    "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, **_SMALL_STEPS},
+    "seal": {"epochs": 1, "hidden": 8, "hops": 1, **_SMALL_STEPS},
+    "walkpool": {"epochs": 1, "hidden": 8, "hops": 1, "units": 16, **_SMALL_STEPS}
+    | {"pretraining": 1, "dimensions": 8},
+}
+
+# What scores pair by pair is ranked by an estimate: all pairs take too long for a toy.
+_RATES = {"seal": 0.001, "walkpool": 0.001}
+
+
+def toy_experiment(experiment: Experiment) -> Experiment:
+    """Return an experiment at toy size: one graph, one seed, few epochs.
+
+    Rows that are only known from the paper stay without runs. Published numbers are
+    left out: a toy must not be compared with them.
+    """
+    if experiment.name == "sensitivity":
+        return replace(experiment, rows=_toy_grid(), remarks=())
+    rows: dict[str, Row] = {}
+    for row in sorted(experiment.rows, key=lambda row: row.dataset != DATASET):
+        short = toy_row(row)
+        kept = rows.get(row.name)
+        if kept is None or (not kept.seeds and short.seeds):
+            rows[row.name] = short
+    names = dict.fromkeys(row.name for row in experiment.rows)
+    return replace(experiment, rows=tuple(rows[name] for name in names), remarks=())
+
+
+def toy_row(row: Row) -> Row:
+    """Return a row at toy size, on the embedded graph."""
+    own = {k: v for k, v in row.parameters.items() if k in ("loss", "training")}
+    parameters = preset(DATASET, row.method) | own
+    if "batches" in row.parameters:
+        parameters["batches"] = min(row.parameters["batches"], _MOST_BATCHES)
+    parameters |= _SHORT.get(row.method, {})
+    if own.get("training") == "unbiased":  # a pass over all pairs
+        parameters["epochs"] = 1
+    return replace(
+        row,
+        dataset=DATASET,
+        parameters=parameters,
+        seeds=row.seeds[:1],
+        published={},
+        label=LABEL,
+        mark="",
+        estimate=_RATES.get(row.method),
+        missing="",
+    )
+
+
+def _toy_grid() -> tuple[Row, ...]:
+    """Return a line of eta and a grid of alpha and beta, as small as can be."""
+    chosen = preset(DATASET)
+    combinations = [{"eta": eta} for eta in _ETAS]
+    combinations += [{"alpha": a, "beta": b} for a in _ALPHAS for b in _BETAS]
+    rows = {}
+    for changed in combinations:
+        parameters = chosen | changed | _SHORT["gelato"]
+        title = gelato_title("gelato", parameters)
+        rows[title] = Row("gelato", DATASET, parameters, (1,), {}, LABEL, title)
+    return tuple(rows.values())

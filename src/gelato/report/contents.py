@@ -1,0 +1,268 @@
+"""The predicted links of a report, each with the walks that explain it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shlex
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gelato.errors import UsageError
+from gelato.explain.explanation import Explanation
+from gelato.explain.pair import explain_pair
+from gelato.models.registry import load
+from gelato.ranking import Evaluation
+from gelato.ranking.evaluate import Part
+from gelato.report.breakdown import (
+    describe_graph,
+    describe_split,
+    plain,
+    where_it_works,
+)
+from gelato.report.heatmaps import make_heat_maps
+from gelato.report.measures import (
+    expected_by_rank,
+    gain_over,
+    make_curves,
+    rank_methods,
+    ranking_row,
+    score_histogram,
+)
+from gelato.splits import EdgeSplit
+from gelato.storage import ENVIRONMENT, Run, read_run
+from gelato.version import __version__
+
+_WALKS, _EDGES, _ATTRIBUTES = 6, 2, 3
+
+
+def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
+    """Return the best links with their evidence, and notes on all of them."""
+    graph = model.graph_
+    scorer = model.scorer(graph)
+    # Explaining asks for the same scorer and enhanced graph every time: make them once.
+    prepared = copy.copy(model)
+    prepared.scorer = lambda _graph: scorer
+    if hasattr(model, "enhanced"):
+        enhanced = model.enhanced(graph)
+        prepared.enhanced = lambda _graph: enhanced
+    made = model.prediction(top=top, threads=threads)
+    links = []
+    for row in made.table.iter_rows(named=True):
+        why = explain_pair(
+            prepared,
+            graph,
+            row["source"],
+            row["target"],
+            top=_WALKS,
+            top_edges=_EDGES,
+            top_attributes=_ATTRIBUTES,
+        )
+        links.append({**plain(row), "why": short_explanation(why)})
+    return {"links": links, "notes": list(made.notes)}
+
+
+def short_explanation(why: Explanation) -> dict[str, Any]:
+    """Return what a reader of a table wants to know of an explanation."""
+    told: dict[str, Any] = plain(why.to_dict())
+    kept = ("kind", "num_walks", "walk_score", "covered", "chance", "notes")
+    return {
+        **{name: told[name] for name in kept},
+        "walks": told["walks"],
+        "edges": [edge for edge in told["edges"] if edge["effects"]],
+        "shared": told["shared"],
+        "shared_rest": told["shared_rest"],
+    }
+
+
+FORMAT = 1
+Say = Callable[[str], None]
+
+
+def summarise_run(
+    folder: str | os.PathLike[str],
+    *,
+    top: int = 100,
+    nodes: Sequence[Hashable] | None = None,
+    threads: int | None = None,
+    say: Say | None = None,
+) -> dict[str, Any]:
+    """Return what a report shows about a run folder.
+
+    Parameters
+    ----------
+    folder : path
+        Written by ``model.save(folder)`` or ``gelato fit``.
+    top : int
+        How many predicted links to list.
+    nodes : sequence of ids, optional
+        Nodes of the heat maps (default: chosen by degree).
+    threads : int, optional
+        Number of threads; does not change the result.
+    say : callable, optional
+        Told what is being worked on.
+
+    Returns
+    -------
+    dict
+        Plain data for JSON. ``ranking``, ``curves``, ``scores`` and ``where`` are
+        None where the run held out no edges, ``training`` where nothing was trained,
+        ``choice`` where the model was named.
+        Only entries called ``seconds`` differ between two summaries of one run.
+    """
+    if top < 1:
+        raise UsageError(f"The number of links to list is {top}; ask for at least 1.")
+    tell = say or (lambda _: None)
+    run, model = read_run(folder), load(folder)
+    part = _part(model.split_)
+    summary: dict[str, Any] = {
+        "format": FORMAT,
+        "gelato": __version__,
+        "kind": "run",
+        "name": Path(folder).resolve().name,
+        "model": {"name": model.name, "summary": model.summary},
+        "part": part,
+        "data": describe_graph(model.graph_),
+        "split": None if model.split_ is None else describe_split(model.split_),
+        "notes": list(getattr(model, "notes_", ())),
+        "choice": _choice(run),
+    }
+    tell("ranking the held-out edges")
+    if part is None:
+        nothing = ("verdict", "ranking", "curves", "scores", "where", "expected")
+        summary |= dict.fromkeys(nothing)
+        known, held_out = model.graph_, model.graph_.edges[:0]
+    else:
+        summary |= _measured(run, model, part, threads)
+        known, held_out = model.split_.train_graph, model.split_.positives(part)
+    tell("drawing heat maps")
+    maps = make_heat_maps(model, model.scorer(known), known, held_out, nodes)
+    tell("predicting and explaining links")
+    summary |= {
+        "heat_maps": maps,
+        "prediction": list_links(model, top, threads),
+        "training": _training(run),
+        "reproduce": _reproduce(run, Path(folder)),
+    }
+    made: dict[str, Any] = plain(summary)
+    return made
+
+
+def _part(split: EdgeSplit | None) -> Part | None:
+    """Return whose edges are ranked: the test edges, or else the validation edges."""
+    if split is None:
+        return None
+    parts: tuple[Part, ...] = ("test", "valid")
+    return next((part for part in parts if len(split.positives(part))), None)
+
+
+def _measured(run: Run, model: Any, part: Part, threads: int | None) -> dict[str, Any]:
+    """Return every section that follows from ranking held-out edges."""
+    split: EdgeSplit = model.split_
+    exact, biased, notes = rank_methods(model, split, part, threads)
+    own = exact[model.name]
+    training = run.metrics.get("training") or {}
+    fit_seconds = {model.name: float(training.get("seconds", 0.0))}
+    rows = [ranking_row(n, r, fit_seconds.get(n, 0.0)) for n, r in exact.items()]
+    rows.sort(key=lambda row: -row["ap"])
+    rows.append(ranking_row(model.name, biased, fit_seconds[model.name]))
+    scorer = model.scorer(split.train_graph)
+    most = 10 * own.counts.num_positives
+    return {
+        "verdict": _verdict(model, exact, split, part),
+        "ranking": {"rows": rows, "notes": notes, "evaluation": own.to_dict()},
+        "curves": {
+            "exact": make_curves(_strongest(model.name, exact), most=most),
+            "biased": make_curves(
+                {model.name: biased}, most=biased.counts.num_negatives
+            ),
+            "biased_evaluation": biased.to_dict(),
+        },
+        "scores": {
+            "histogram": score_histogram(scorer, split, part),
+            "tied_share": own.tied_share,
+        },
+        "expected": expected_by_rank(model, split, threads),
+        "where": where_it_works(scorer, own.counts, split, part),
+    }
+
+
+def _strongest(name: str, exact: dict[str, Evaluation]) -> dict[str, Evaluation]:
+    """Return the run's model and the best others, as many as a chart can show."""
+    others = sorted((n for n in exact if n != name), key=lambda n: -exact[n].ap)
+    return {n: exact[n] for n in (name, *others[:4])}
+
+
+def _verdict(
+    model: Any, exact: dict[str, Evaluation], split: EdgeSplit, part: Part
+) -> dict[str, Any]:
+    """Return who wins and by how much."""
+    name = model.name
+    own, others = exact[name], {n: r for n, r in exact.items() if n != name}
+    best = max(exact, key=lambda n: exact[n].ap)
+    rival = max(others, key=lambda n: others[n].ap) if others else None
+    beside = None if rival is None else gain_over(model, rival, exact, split, part)
+    return {
+        "best": best,
+        "model": name,
+        "ap": own.ap,
+        "best_ap": exact[best].ap,
+        "random_ap": own.random_ap,
+        "heuristic": rival,
+        "heuristic_ap": None if rival is None else others[rival].ap,
+        "against_heuristic": beside,
+        "positives": own.counts.num_positives,
+        "candidates": own.counts.num_positives + own.counts.num_negatives,
+    }
+
+
+def _choice(run: Run) -> dict[str, Any] | None:
+    """Return how the model was chosen, where it was not named."""
+    kept = run.metrics.get("choice")
+    if not isinstance(kept, dict) or not isinstance(kept.get("reason"), str):
+        return None
+    return {
+        "reason": kept["reason"],
+        "candidates": len(kept.get("candidates", ())),
+        "took": float(kept.get("seconds", 0.0)),
+    }
+
+
+def _training(run: Run) -> dict[str, Any] | None:
+    if not run.history:
+        return None
+    metric = str(run.parameters.get("metric", "ap"))
+    return {
+        "metric": metric,
+        "best_epoch": run.facts.get("best_epoch"),
+        "best_value": run.facts.get("best_value"),
+        "skipped_steps": run.facts.get("skipped_steps", 0),
+        "epochs": [
+            {"epoch": e["epoch"], "loss": e["loss"], "value": e.get(metric)}
+            for e in run.history
+        ],
+        "train_seconds": float(sum(entry["seconds"] for entry in run.history)),
+    }
+
+
+def _reproduce(run: Run, folder: Path) -> dict[str, Any]:
+    """Return the command that makes the run again from what it holds itself."""
+    name = folder.resolve().name
+    words = ["gelato", "fit", "--edges", f"{name}/graph.npz"]
+    if run.split is not None:
+        words += ["--split-file", f"{name}/split.parquet"]
+    words += ["--model", run.model]
+    for key, value in run.parameters.items():
+        if isinstance(value, str | int | float | bool):
+            words += ["--set", f"{key}={value}"]
+    words += ["--output", f"{name}-again"]
+    environment = json.loads((folder / ENVIRONMENT).read_text("utf-8"))
+    return {
+        "command": shlex.join(words),
+        "parameters": run.parameters,
+        "seed": run.parameters.get("seed"),
+        "split_seed": None if run.split is None else run.split.seed,
+        "environment": environment,
+    }

@@ -1,0 +1,143 @@
+"""Several runs side by side, as plain data for a report."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gelato.comparison import summary as wording
+from gelato.comparison.runs import RESAMPLED, measure_fitted
+from gelato.comparison.summary import rank_models
+from gelato.errors import InputError, StoredFileError
+from gelato.models.registry import load
+from gelato.report.breakdown import plain
+from gelato.report.contents import FORMAT
+from gelato.report.wording import shown
+from gelato.storage import read_run
+from gelato.version import __version__
+
+_METRICS = ("ap", "prec@100%", "hits@100", "auc")
+_NUMBERS = ("random_ap", *_METRICS)
+_TEXTS = ("model", "protocol")
+
+
+def summarise_runs(
+    folders: Sequence[str | os.PathLike[str]], *, threads: int | None = None
+) -> dict[str, Any]:
+    """Evaluate several run folders and return what a report shows about them.
+
+    Every run is measured on its own split; runs of one model (other seeds or splits)
+    are taken together. All of them need test edges.
+    """
+    rows = []
+    for folder in folders:
+        run, model = read_run(folder), load(folder)
+        if model.split_ is None or not len(model.split_.test):
+            raise StoredFileError(
+                f"{folder} holds out no test edges, so it cannot be compared.",
+                hint="Fit it with --test SHARE.",
+            )
+        training = run.metrics.get("training") or {}
+        about = {
+            "model": model.name,
+            "run": Path(folder).resolve().name,
+            "seed": run.parameters.get("seed"),
+        }
+        measured = measure_fitted(
+            model,
+            model.split_,
+            protocols=("all", "sampled"),
+            fit_seconds=float(training.get("seconds", 0.0)),
+            resample=True,
+            threads=threads,
+        )
+        rows += [_completed(about | row) for row in measured]
+    return summarise_rows(rows)
+
+
+def read_comparison(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what ``gelato compare --json`` printed, and summarise it."""
+    hint = "Make one with: gelato compare ... --json > comparison.json"
+    try:
+        told = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}.", hint=hint
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON document: {error}.", hint=hint) from error
+    document = told if isinstance(told, dict) else {"runs": told}
+    rows = document.get("runs")
+    if not isinstance(rows, list) or not rows or not all(map(_is_row, rows)):
+        raise InputError(f"{path} holds no comparison.", hint=hint)
+    against = document.get("against")
+    reference = against if isinstance(against, str) else None
+    return summarise_rows([_completed(row) for row in rows], against=reference)
+
+
+def summarise_rows(
+    rows: list[dict[str, Any]], *, against: str | None = None
+) -> dict[str, Any]:
+    """Return means, intervals and paired differences by model, best first."""
+    if all(row["protocol"] != "all" for row in rows):
+        raise InputError(
+            "The comparison holds biased numbers only.",
+            hint="Rank against every non-edge: gelato compare --protocol all",
+        )
+    ranking = rank_models(rows, against=against, metrics=_METRICS)
+    fair = [entry for entry in ranking if not entry["biased"]]
+    meaning = [wording.covered(fair), wording.unadjusted(fair)]
+    made: dict[str, Any] = plain(
+        {
+            "format": FORMAT,
+            "gelato": __version__,
+            "kind": "comparison",
+            "splits": sorted({row["split"] for row in rows}),
+            "against": fair[0]["against"],
+            "budget": next((e["budget"] for e in fair if e["budget"]), None),
+            "verdicts": wording.told_apart(fair, shown),
+            "meaning": [text for text in meaning if text],
+            "ranking": ranking,
+            "runs": [
+                {key: value for key, value in row.items() if key != RESAMPLED}
+                for row in rows
+            ],
+        }
+    )
+    return made
+
+
+def _is_row(row: Any) -> bool:
+    if not isinstance(row, dict) or not all(name in row for name in _NUMBERS):
+        return False
+    return all(_is_number(row[name]) for name in _NUMBERS) and all(
+        isinstance(row.get(name), str) for name in _TEXTS
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _completed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with all that a page shows; what is not as expected is left out."""
+    made: dict[str, Any] = {"run": "", **row}
+    made["split"] = str(row.get("split", ""))
+    for name in ("seed", "train_edges", "test_edges"):
+        made[name] = row[name] if type(row.get(name)) is int else None
+    for name in ("fit_seconds", "evaluate_seconds"):
+        made[name] = row[name] if _is_number(row.get(name)) else 0.0
+    for name in ("budget", "parameters"):
+        made[name] = row[name] if isinstance(row.get(name), str) else None
+    made[RESAMPLED] = _draws(row.get(RESAMPLED))
+    made["seconds"] = made["fit_seconds"] + made["evaluate_seconds"]
+    return made
+
+
+def _draws(found: Any) -> list[float] | None:
+    usable = isinstance(found, list) and len(found) > 1 and all(map(_is_number, found))
+    return found if usable else None
