@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gelato.choosing import choose_model
     from gelato.comparison import compare, summarise_comparison
     from gelato.datasets import list_datasets, load_dataset, make_graph
-    from gelato.engines import make_engine, use_engine
+    from gelato.engines import make_engine, use_engine, use_threads
     from gelato.errors import GelatoError
     from gelato.graph import Graph
     from gelato.io import read_graph
@@ -53,6 +53,7 @@ _PUBLIC = {
     "summarise_comparison": "gelato.comparison",
     "tune": "gelato.tuning",
     "use_engine": "gelato.engines",
+    "use_threads": "gelato.engines",
     "worked_example": "gelato.ranking.example",
 }
 
@@ -81,6 +82,7 @@ __all__ = [
     "summarise_comparison",
     "tune",
     "use_engine",
+    "use_threads",
     "worked_example",
 ]
 

@@ -9,7 +9,7 @@ from gelato.engines.engine import (
     use_engine,
 )
 from gelato.engines.local import ThreadEngine, map_ordered, single_blas_thread
-from gelato.kernels.chunks import default_threads
+from gelato.kernels.chunks import default_threads, use_threads
 
 __all__ = [
     "ENGINES",
@@ -22,4 +22,5 @@ __all__ = [
     "map_shared",
     "single_blas_thread",
     "use_engine",
+    "use_threads",
 ]

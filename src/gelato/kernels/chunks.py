@@ -9,8 +9,10 @@ several passes may run at the same time (validation beside training).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -64,8 +66,39 @@ def balanced_chunks(
     return np.concatenate([[0], inner, [len(cost)]]).astype(np.int64)
 
 
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def use_threads(count: int | None) -> Iterator[None]:
+    """Let everything inside use so many threads; ``None`` changes nothing.
+
+    Results never depend on the number of threads.
+
+    Examples
+    --------
+    >>> with use_threads(1):
+    ...     default_threads()
+    1
+    """
+    if count is not None and count < 1:
+        raise UsageError(f"threads must be at least 1, not {count}.")
+    token = _threads.set(_threads.get() if count is None else count)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
 def default_threads() -> int:
-    """Return ``GELATO_THREADS`` if it is set, else the cores this process may use."""
+    """Return the threads in use here.
+
+    What :func:`use_threads` says comes first, then ``GELATO_THREADS``, then the cores
+    that this process may use.
+    """
+    ambient = _threads.get()
+    if ambient is not None:
+        return ambient
     text = os.environ.get("GELATO_THREADS", "").strip()
     if not text:
         try:

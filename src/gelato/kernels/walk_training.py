@@ -29,7 +29,6 @@ import numpy.typing as npt
 from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
 from gelato.kernels.walk_structure import PairLists, StepMatrix
 
-
 # Multiply and add may be one instruction; sums keep their order. Row bounds and
 # columns are unsigned throughout: numba then leaves out the test for negative
 # indices, which costs a third of the time here.

@@ -29,7 +29,6 @@ from gelato.kernels.chunks import run_chunks
 from gelato.kernels.tiles import column_tiles, rows_times
 from gelato.ranking.scorers import row_blocks
 
-
 _PART = 48
 
 

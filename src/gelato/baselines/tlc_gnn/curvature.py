@@ -15,7 +15,6 @@ import numpy as np
 from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 
-
 UNLIMITED = 1 << 60
 SOURCE, SINK = 0, 1
 

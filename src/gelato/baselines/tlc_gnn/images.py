@@ -28,7 +28,6 @@ from gelato.baselines.tlc_gnn.curvature import arc_lengths, edge_curvature, pair
 from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 
-
 PIXELS = 5
 """Rows and columns of an image, over births and persistences from 0 to 1."""
 
