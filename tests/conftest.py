@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Two workers with two threads each wait for one another: the suite took twice as long.
 if "PYTEST_XDIST_WORKER" in os.environ:

@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 import gelato
-from attributed_graphs import GRAPHS, SIGNAL, USELESS, homophilous, no_attributes
-from attributed_graphs import small as few_nodes
 from gelato.choosing import Trials, choose_model, inner_folds, warm_up
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.ranking.evaluate import test_candidates as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
+from support.attributed_graphs import (
+    GRAPHS,
+    SIGNAL,
+    USELESS,
+    homophilous,
+    no_attributes,
+)
+from support.attributed_graphs import small as few_nodes
 
 PLAIN = ("cn", "aa", "ra", "pa", "ac")
 

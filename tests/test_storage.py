@@ -19,7 +19,7 @@ from gelato import storage
 from gelato.errors import OutputError, StoredFileError
 from gelato.models.gelato import Gelato
 from gelato.splits import split_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 ROWS = np.arange(40)
 STRINGS = [f"node {i}" for i in range(40)]

@@ -9,11 +9,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from raw_files import random_graph, write_amazon, write_planetoid
 
 from gelato.datasets.catalog import content_digest
 from gelato.datasets.convert import convert_amazon, convert_planetoid
 from gelato.errors import StoredFileError
+from support.raw_files import random_graph, write_amazon, write_planetoid
 
 
 @pytest.mark.parametrize("seed", range(5))

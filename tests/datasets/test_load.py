@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
-from raw_files import random_graph, write_amazon, write_planetoid
 
 from gelato.datasets import (
     cache_folder,
@@ -40,6 +39,7 @@ from gelato.errors import (
     UsageError,
 )
 from gelato.io import read_npz, write_npz
+from support.raw_files import random_graph, write_amazon, write_planetoid
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_citeseer.py"
 SHARED = os.environ.get("GELATO_DATA")

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from gelato.io import to_networkx
 from gelato.kernels.hops import hops_within_three
-from strategies import graphs
+from support.strategies import graphs
 
 
 @given(graph=graphs(max_nodes=12))

@@ -11,7 +11,7 @@ from gelato.errors import InputError, UsageError
 from gelato.kernels.chunks import balanced_chunks, run_chunks
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.kernels.walk_training import pull_gradients, score_pairs
-from walk_graphs import Case, cases, make_case
+from support.walk_graphs import Case, cases, make_case
 
 
 def lists_of(case: Case, seed: int, count: int = 40):

@@ -17,7 +17,7 @@ from gelato.models.gelato import Gelato
 from gelato.models.presets import PRESETS, preset
 from gelato.nn.first_layer import PairFeatures
 from gelato.splits import split_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 QUICK = {"epochs": 3, "batches": 2, "hidden": 8, "threads": 1}
 ROWS = np.arange(40)

@@ -19,7 +19,7 @@ from gelato.nn.first_layer import PairFeatures
 from gelato.paper import runner as runs
 from gelato.paper.runner import RunSpec, perform
 from gelato.splits import split_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 QUICK = {"epochs": 3, "batches": 2, "hidden": 8, "validate_every": 1, "threads": 1}
 ROWS = np.arange(40)

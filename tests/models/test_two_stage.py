@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import gelato
 from gelato.heuristics import autocovariance_of
 from gelato.splits import split_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 CELLS = [
     ("cora", "all", 3.60),

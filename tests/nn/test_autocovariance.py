@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from gelato.errors import UsageError
 from gelato.kernels.walk_structure import WalkStructure
 from gelato.nn.autocovariance import Walk, autocovariance, sum_of_squares
-from walk_graphs import Case, cases, make_case
+from support.walk_graphs import Case, cases, make_case
 
 
 def all_ordered_pairs(n: int) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-import oracles
 from gelato.errors import UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
+from support import oracles
 
 
 def random_graph(seed: int, n: int = 12, *, directed: bool) -> Graph:

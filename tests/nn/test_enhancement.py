@@ -11,7 +11,7 @@ from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.nn.enhancement import enhance
 from gelato.nn.similarity import similarity_edges
-from strategies import graphs
+from support.strategies import graphs
 
 
 def with_attributes(graph, seed, kind=np.asarray):

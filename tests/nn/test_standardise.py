@@ -13,7 +13,7 @@ from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standar
 from gelato.nn.losses import NPairLoss
 from gelato.nn.standardise import TrainingPairs, choose_sigma, standardised_scores
 from gelato.nn.step import n_pair_step
-from walk_graphs import make_case
+from support.walk_graphs import make_case
 
 
 class Step:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracles
 from gelato import heuristics
 from gelato.errors import UsageError
 from gelato.graph import Graph
@@ -23,8 +22,9 @@ from gelato.ranking import (
     within_hops,
 )
 from gelato.ranking.counts import counts_of_scores
-from small_graphs import community_graph
-from strategies import graphs, split_pairs
+from support import oracles
+from support.small_graphs import community_graph
+from support.strategies import graphs, split_pairs
 
 
 class Dense:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import gelato
-import oracles
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.kernels import counting as sampled_pairs
@@ -15,7 +14,8 @@ from gelato.ranking import all_pairs, between, listed, metrics, within_hops
 from gelato.ranking.counts import candidate_rule, rank_counts
 from gelato.ranking.estimate import estimate_ranking
 from gelato.splits import split_edges
-from slow_scorers import CountingPairs, noisy_scores
+from support import oracles
+from support.slow_scorers import CountingPairs, noisy_scores
 
 
 def make_split(directed=False, n=70, edges=170):

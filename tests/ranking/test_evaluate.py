@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 import gelato
-import oracles
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.ranking import all_pairs, between, listed, metrics
 from gelato.ranking.example import curves, worked_example
 from gelato.ranking.forecast import forecast
 from gelato.splits import split_edges
+from support import oracles
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +18,8 @@ from gelato.graph import Graph
 from gelato.ranking import journal as journals
 from gelato.ranking import listed, within_hops
 from gelato.splits import split_edges
-from slow_scorers import CountingPairs, noisy_scores
+from support import TESTS
+from support.slow_scorers import CountingPairs, noisy_scores
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ import gelato
 from gelato.ranking import journal
 from gelato.graph import Graph
 sys.path.insert(0, sys.argv[2])
-from slow_scorers import CountingPairs, noisy_scores
+from support.slow_scorers import CountingPairs, noisy_scores
 
 journal.Journal.__init__.__kwdefaults__["seconds"] = 0.0
 rng = np.random.default_rng(1)
@@ -178,9 +178,10 @@ gelato.evaluate(scorer, split, resume=sys.argv[1], progress=kill)
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_killed_process_goes_on(split, tmp_path):
-    here = str(Path(__file__).parents[1])
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), here], timeout=120, check=False
+        [sys.executable, "-c", KILLED, str(tmp_path), str(TESTS)],
+        timeout=120,
+        check=False,
     )
     assert ended.returncode == -signal.SIGKILL
     scores = noisy_scores(split.train_graph, levels=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gelato import Gelato, split_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

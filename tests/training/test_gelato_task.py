@@ -17,7 +17,7 @@ from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges
 from gelato.training.dense_task import DenseTask
 from gelato.training.gelato_task import GelatoTask, StepSettings, hide_edges
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 
 def make_task(

@@ -28,9 +28,8 @@ from gelato.training.budget import TimeLimit
 from gelato.training.checkpoints import Snapshot, load_checkpoint
 from gelato.training.loop import CHECKPOINT, StopTraining, TrainSettings, train
 from gelato.training.step_times import Clock
-from small_graphs import community_graph
-
-TESTS = Path(__file__).parents[1]
+from support import TESTS
+from support.small_graphs import community_graph
 
 
 class Toy:
@@ -349,7 +348,7 @@ KILLED = """
     sys.path.insert(0, {tests!r})
     from gelato.models.gelato import Gelato
     from gelato.splits import split_edges
-    from small_graphs import community_graph
+    from support.small_graphs import community_graph
 
     def on_step(epoch, batch):
         if (epoch, batch) == (4, 1):

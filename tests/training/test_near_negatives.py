@@ -21,7 +21,7 @@ from gelato.splits import split_edges
 from gelato.training import near_negatives
 from gelato.training.gelato_task import GelatoTask, StepSettings
 from gelato.training.near_negatives import NearNegatives, choose_near
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 
 def sparse_graph(n=90, *, weighted=False, seed=0):

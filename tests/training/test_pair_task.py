@@ -11,7 +11,7 @@ from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges
 from gelato.training.negatives import listed_negatives
 from gelato.training.pair_task import PairMLPTask, mixed_chunks
-from small_graphs import community_graph
+from support.small_graphs import community_graph
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ class Experiment:
 @cache
 def experiment_names() -> tuple[str, ...]:
     """Return the names of all experiments, in the order of the paper."""
-    folder = resources.files("gelato.experiments") / "specs"
+    folder = resources.files("gelato.paper") / "specs"
     names = (
         entry.name.removesuffix(".toml")
         for entry in folder.iterdir()
@@ -222,7 +222,7 @@ def _remark(entry: dict[str, Any]) -> Remark:
 
 @cache
 def _content(name: str) -> dict[str, Any]:
-    file = resources.files("gelato.experiments") / "specs" / f"{name}.toml"
+    file = resources.files("gelato.paper") / "specs" / f"{name}.toml"
     return tomllib.loads(file.read_text("utf-8"))
 
 
@@ -340,7 +340,7 @@ def read_facts(name: str) -> dict[str, Any]:
         Which one; ``columns``, if given, names the numbers of every entry of
         ``rows``.
     """
-    folder = resources.files("gelato.experiments") / "specs" / "facts"
+    folder = resources.files("gelato.paper") / "specs" / "facts"
     names = [entry.name.removesuffix(".toml") for entry in folder.iterdir()]
     require_known(name, sorted(names), "table of facts")
     return tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))
