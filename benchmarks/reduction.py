@@ -92,7 +92,7 @@ def main() -> None:
     rows = []
     for edges in [int(text) for text in sys.argv[1:]] or EDGES:
         row: dict[str, Any] = {"edges": edges, "gloo": gloo_seconds(edges)}
-        for name in ("local", "processes", "ray"):
+        for name in ("local", "ray"):
             row[name] = engine_seconds(name, edges)
         rows.append(row)
         told = ", ".join(

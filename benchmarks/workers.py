@@ -1,8 +1,8 @@
 """Two workers against one, in the same run: identical results, and the efficiency.
 
 Exact evaluation of ac on a synthetic graph of the family of ``benchmarks/scale.py``,
-and two epochs of Gelato on an attributed one, on threads, worker processes and local
-Ray workers. Engines are started and their kernels loaded before the clock starts; one
+and two epochs of Gelato on an attributed one, on threads and on local Ray
+workers. Engines are started and their kernels loaded before the clock starts; one
 worker is timed before and after two. Writes ``results/benchmarks/workers.json``.
 
     python benchmarks/workers.py [NODES] [NODES_OF_TRAINING]

@@ -12,16 +12,14 @@ def _numbers(outcome):
 
 
 class TestEngines:
-    def test_the_same_numbers_on_processes(self, gelato, small):
+    def test_the_same_numbers_on_threads_by_name(self, gelato, small):
         command = ("evaluate", "--edges", small.edges, "--model", "ac", "--json")
-        alone = _numbers(gelato(*command))
-        workers = ("--engine", "processes", "--workers", 1)
-        assert _numbers(gelato(*command, *workers)) == alone
-        assert _numbers(gelato(*command, "--engine", "local")) == alone
+        workers = ("--engine", "local", "--workers", 2)
+        assert _numbers(gelato(*command, *workers)) == _numbers(gelato(*command))
 
-    def test_a_comparison_on_processes(self, gelato, small):
+    def test_a_comparison(self, gelato, small):
         command = ("compare", "--edges", small.edges, "--models", "cn,ac", "--json")
-        found = gelato(*command, "--engine", "processes", "--workers", 1)
+        found = gelato(*command, "--engine", "local", "--workers", 1)
         alone = gelato(*command)
         assert found.code == alone.code == 0
         ranks = [
@@ -47,8 +45,13 @@ class TestRefusals:
         assert found.code == 2
         assert "Did you mean 'ray'" in found.err
 
+    def test_the_engine_that_is_gone(self, gelato, small):
+        found = gelato("evaluate", "--edges", small.edges, "--engine", "processes")
+        assert found.code == 2
+        assert '"ray" starts workers on this machine' in found.err
+
     def test_an_address_without_a_cluster(self, gelato, small):
-        command = ("evaluate", "--edges", small.edges, "--engine", "processes")
+        command = ("evaluate", "--edges", small.edges, "--engine", "local")
         found = gelato(*command, "--address", "host:1")
         assert found.code == 2
         assert "no use for the address" in found.err
@@ -59,7 +62,7 @@ class TestRefusals:
         assert "--workers needs an engine" in found.err
 
     def test_no_workers(self, gelato, small):
-        command = ("evaluate", "--edges", small.edges, "--engine", "processes")
+        command = ("evaluate", "--edges", small.edges, "--engine", "local")
         found = gelato(*command, "--workers", 0)
         assert found.code == 2
         assert "workers is 0" in found.err

@@ -275,8 +275,8 @@ class EngineOptions:
             _ENGINE,
             "--engine",
             metavar="NAME",
-            help="local: threads (default). processes: workers on this machine. ray: "
-            "a Ray cluster. Results do not depend on it.",
+            help="local: threads (default). ray: workers on this machine or on a "
+            "cluster. Results do not depend on it.",
         ),
     ] = None
     address: Annotated[
@@ -300,8 +300,7 @@ class EngineOptions:
         if name is None and self.workers is not None:
             raise UsageError(
                 "--workers needs an engine.",
-                hint="Add --engine processes or --engine ray; threads are counted by "
-                "--threads.",
+                hint="Add --engine ray; threads are counted by --threads.",
             )
         if name is None or getattr(self, "dry_run", False):
             yield

@@ -92,7 +92,7 @@ def compare(
         validation edges and with this budget for each.
     threads : int, optional
         Number of threads.
-    engine : {"local", "processes", "ray"} or Engine, optional
+    engine : {"local", "ray"} or Engine, optional
         Where runs happen; other than on local threads, one task each, side by side.
         Does not change the numbers.
     progress : callable, optional

@@ -1,4 +1,4 @@
-"""Where blocks of rows run: threads, processes of this machine, or a Ray cluster."""
+"""Where blocks of rows run: threads of this process, or Ray workers."""
 
 from gelato.engines.engine import (
     ENGINES,

@@ -89,8 +89,6 @@ def use_engine(engine: Engine | str | None) -> Iterator[Engine | None]:
         yield _in_use.get()
         return
     if isinstance(engine, str):
-        from gelato.engines.engine import make_engine
-
         with make_engine(engine) as made, use_engine(made):
             yield made
         return
@@ -129,7 +127,6 @@ def map_shared(
 
 ENGINES = {
     "local": "threads of this process",
-    "processes": "worker processes on this machine",
     "ray": "a Ray cluster, or Ray workers on this machine",
 }
 
@@ -141,8 +138,8 @@ def make_engine(
 
     Parameters
     ----------
-    name : {"local", "processes", "ray"}
-        Threads, worker processes, or a Ray cluster.
+    name : {"local", "ray"}
+        Threads, or a Ray cluster.
     workers : int, optional
         How many; as many as there are cores if not given.
     address : str, optional
@@ -154,6 +151,10 @@ def make_engine(
     >>> make_engine("local", workers=2).workers
     2
     """
+    if name == "processes":
+        raise UsageError(
+            'The engine "processes" is gone: "ray" starts workers on this machine.'
+        )
     if name not in ENGINES:
         near = get_close_matches(name, ENGINES, n=1)
         suggestion = f"Did you mean {near[0]!r}? " if near else ""
@@ -168,10 +169,6 @@ def make_engine(
         )
     if name == "local":
         return ThreadEngine(workers)
-    if name == "processes":
-        from gelato.engines.processes import ProcessEngine
-
-        return ProcessEngine(workers)
     from gelato.engines.ray_cluster import RayEngine
 
     return RayEngine(workers, address=address)

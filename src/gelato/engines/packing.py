@@ -8,7 +8,7 @@ the same engine, never stored.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,15 +43,6 @@ class Packed:
     def size(self) -> int:
         """Bytes in all."""
         return self.spans[-1][1]
-
-    def chunks(self) -> Iterator[Any]:
-        """Yield the bytes of the flat memory in order, gaps included."""
-        at = 0
-        for piece, (start, end) in zip(self.pieces, self.spans, strict=True):
-            if start > at:
-                yield bytes(start - at)
-            yield piece
-            at = end
 
     def to_array(self) -> Bytes:
         """Return the flat memory as an array."""

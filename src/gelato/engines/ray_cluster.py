@@ -1,4 +1,10 @@
-"""Reach a Ray cluster, or start one on this machine, quietly and in bounded time."""
+"""Work on a Ray cluster, or on Ray workers of this machine.
+
+The driver reaches (or starts) the cluster quietly and in bounded time, puts what items
+share into its object store once, and keeps a few tasks per worker in flight; a task
+that was lost with its worker is done again. A worker keeps what items share, works on
+one item at a time on one thread, and sends back a result or an error.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +13,20 @@ import os
 import pickle
 import socket
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from gelato.engines.local import checked_workers
-from gelato.engines.packing import Packed, pack
+from gelato.engines.local import checked_workers, single_blas_thread
+from gelato.engines.packing import Packed, Span, as_writable, pack, unpack
 from gelato.errors import EngineError, MissingExtraError
 from gelato.version import __version__
 
 logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 10.0
-# How every client of HTTP/2, which Ray's servers speak, begins; with empty settings.
-_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-_SETTINGS = 4
 
 # Nothing is sent anywhere; Ray 2 need not warn of what Ray 3 will do; on a machine with
 # its cores busy, starting takes more than Ray's half a minute.
@@ -80,7 +83,7 @@ def connect(
 
 
 def check_address(address: str) -> None:
-    """Refuse an address where no Ray answers; Ray itself would wait for minutes."""
+    """Refuse an address where nobody answers; Ray itself would wait for minutes."""
     if address in ("auto", "local") or os.environ.get("RAY_USE_TLS", "0") != "0":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -91,20 +94,12 @@ def check_address(address: str) -> None:
             "that this machine belongs to.",
         )
     try:
-        with socket.create_connection((host, int(port)), _ANSWER_SECONDS) as line:
-            line.settimeout(_ANSWER_SECONDS)
-            line.sendall(_HELLO)
-            answer = line.recv(9)
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
     except OSError as error:
         raise EngineError(
             f"No cluster answers at {address}: {error.strerror or error}.",
             hint=f"Is it running, and is the port open? {START_HINT}",
         ) from error
-    if len(answer) < 4 or answer[3] != _SETTINGS:
-        raise EngineError(
-            f"What answers at {address} is not a Ray cluster.",
-            hint="The port of 'ray start --head' is 6379 by default.",
-        )
 
 
 def _silence(ray: Any) -> None:
@@ -318,7 +313,7 @@ def _make_task(ray: Any) -> Any:
             found = None
         if found != version:
             return found, socket.gethostname()
-        worker: Any = importlib.import_module("gelato.engines.ray_worker")
+        worker: Any = importlib.import_module("gelato.engines.ray_cluster")
         return worker.work(refs[0], spans, item)
 
     return ray.remote(max_retries=0, num_cpus=1)(gelato_task)
@@ -344,3 +339,75 @@ def _given_up(error: Exception) -> EngineError:
         hint="Do the machines have enough memory? Give each worker more of it by "
         "running fewer at a time: --workers N.",
     )
+
+
+# What the steps of a training share stays, while what one step shares comes and goes.
+_KEPT = 2
+
+_kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an item: its result, or the error that it ended with."""
+
+    result: Any = None
+    error: Exception | None = None
+
+    def get(self) -> Any:
+        """Return the result or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def recall(key: Hashable, load: Callable[[], Any]) -> Any:
+    """Return what was kept under a key, loading it if need be."""
+    if key in _kept:
+        _kept.move_to_end(key)
+        return _kept[key]
+    while len(_kept) >= _KEPT:
+        _kept.popitem(last=False)
+    value = _kept[key] = load()
+    return value
+
+
+def work(ref: Any, spans: tuple[Span, ...], item: bytes) -> Outcome:
+    """Work, in a worker, on an item with what lies in the object store.
+
+    Parameters
+    ----------
+    ref : ray.ObjectRef
+        The packed function and what it shares: fetched once per machine, and read by
+        its workers where it lies.
+    spans : tuple of (start, end)
+        Its layout.
+    item : bytes
+        The packed item.
+    """
+    # One thread each: as many workers run as there are cores.
+    os.environ["GELATO_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+    get = import_ray().get
+    return perform(ref.hex(), lambda: unpack(as_writable(get(ref)), spans), item)
+
+
+def perform(key: Hashable, load: Callable[[], Any], item: bytes) -> Outcome:
+    """Work on one item with what ``load`` returns: a function, and what it shares."""
+    try:
+        function, shared = recall(key, load)
+        with single_blas_thread():
+            given = pickle.loads(item)  # noqa: S301 - our own driver's
+            return Outcome(function(shared, given))
+    except Exception as error:
+        return Outcome(error=_sendable(error))
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return an error that survives the way to the driver."""
+    try:
+        same = type(pickle.loads(pickle.dumps(error))) is type(error)  # noqa: S301
+    except Exception:
+        same = False
+    if same:
+        return error
+    return EngineError(f"A worker failed with {type(error).__name__}: {error}")

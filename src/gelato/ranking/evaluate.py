@@ -213,7 +213,7 @@ def evaluate(
         Draws the negatives of ``protocol="sampled"`` and of an estimate.
     threads : int, optional
         Number of threads; does not change the result.
-    engine : {"local", "processes", "ray"} or Engine, optional
+    engine : {"local", "ray"} or Engine, optional
         Where rows are scored (:func:`gelato.make_engine`); does not change
         the result. Threads of this process if not given.
     progress : callable, optional
