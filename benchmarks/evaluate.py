@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import resource
 import sys
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import gelato
-from gelato.storage import environment
+from gelato.storage import environment, peak_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 # The dense way needs about 40 bytes per pair of nodes: computers would take 8 GB.
@@ -75,7 +74,7 @@ def straightforward(name: str) -> dict[str, Any]:
 
 
 def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return peak_bytes() / 2**20
 
 
 def alone(function: Any, name: str) -> dict[str, Any]:

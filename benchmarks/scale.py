@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
-import resource
 import sys
 import time
 from pathlib import Path
@@ -29,7 +28,7 @@ from gelato.drawing import GREY, PALETTE, save_figure
 from gelato.engines import default_threads
 from gelato.io import write_text_atomic
 from gelato.ranking import all_pairs, best_candidates
-from gelato.storage import environment
+from gelato.storage import environment, peak_bytes
 
 TARGET = (
     Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "scale.json"
@@ -95,7 +94,7 @@ def timed(steps: dict[str, float], name: str, function: Any, *given: Any, **more
 
 
 def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return peak_bytes() / 2**20
 
 
 def alone(nodes: int) -> dict[str, Any]:

@@ -27,8 +27,7 @@ from gelato.models.presets import preset
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
 from gelato.nn.enhancement import enhance
 from gelato.nn.pair_mlp import PairMLP
-from gelato.paper.records import peak_rss_mb
-from gelato.storage import environment
+from gelato.storage import environment, peak_bytes
 from gelato.training.gelato_task import GelatoTask, StepSettings
 from gelato.training.loop import TrainSettings, train
 
@@ -159,7 +158,7 @@ def measure(name: str) -> dict[str, Any]:
     entry |= {
         "epoch_seconds": epoch,
         "training_minutes": epoch * settings["epochs"] / 60,
-        "peak_mb": peak_rss_mb(),
+        "peak_mb": peak_bytes() / 2**20,
     }
     print(
         f"{name}: step {step:.3f} s, epoch {epoch:.2f} s, {settings['epochs']} epochs "

@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -238,6 +239,16 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
             hint="Name a folder that you may write to.",
         ) from error
     return path
+
+
+def peak_bytes() -> int:
+    """Return the largest resident memory of this process so far."""
+    try:
+        import resource
+    except ImportError:  # Windows, which tells it in another way
+        return int(psutil.Process().memory_info().peak_wset)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 def environment() -> dict[str, Any]:

@@ -308,7 +308,6 @@ class TestOccupiedFolders:
 
     @pytest.mark.parametrize("verb", ["fit", "run"])
     def test_a_second_writer_is_refused(self, gelato, small, verb):
-        pytest.importorskip("fcntl", reason="this system has no locks on folders")
         Path("run").mkdir()
         options = (verb, *data_of(small), "-m", "ac", "-o", "run")
         with held_elsewhere("run"):

@@ -11,8 +11,6 @@ import pytest
 from gelato.errors import OutputError
 from gelato.io.locking import locked_folder
 
-pytest.importorskip("fcntl", reason="this system has no locks on folders")
-
 HOLD = """
 import sys
 from gelato.io.locking import locked_folder
@@ -52,7 +50,8 @@ def test_a_second_process_is_refused_or_waits(holder, tmp_path):
     assert caught.value.hint
     threading.Timer(0.2, let_go, [holder]).start()
     with locked_folder(tmp_path, wait=30):
-        assert list(tmp_path.iterdir()) == []  # nothing is left behind
+        assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.parent.glob(".*.lock"))  # nothing is left behind
 
 
 def test_a_process_that_was_killed_holds_nothing(holder, tmp_path):
@@ -61,6 +60,7 @@ def test_a_process_that_was_killed_holds_nothing(holder, tmp_path):
     with locked_folder(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.parent.glob(".*.lock"))
 
 
 def test_the_holder_may_lock_again_and_other_threads_may_not(tmp_path):
@@ -84,6 +84,15 @@ def test_the_holder_may_lock_again_and_other_threads_may_not(tmp_path):
         ask()  # the inner one did not give it back
     ask()
     assert seen == ["refused", "refused", "in"]
+
+
+def test_where_no_lock_can_be_made_writers_are_trusted(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    with locked_folder(tmp_path / "new"):
+        assert (tmp_path / "new").is_dir()
 
 
 def test_a_folder_made_anew_in_the_meantime_is_locked_itself(holder, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ import pytest
 from gelato import split_edges
 from gelato.errors import StoredFileError
 from gelato.graph import Graph
+from gelato.io.locking import locked
 from gelato.paper import records
 from gelato.paper import runner as runs
 from gelato.paper.runner import (
@@ -156,8 +156,7 @@ def test_a_second_process_waits_and_does_not_repeat(places, tmp_path):
         "results, work = map(Path, sys.argv[1:])\n"
         "print(runs.perform(spec, results, work, report=report)['digest'])\n"
     )
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(folder):
         process = subprocess.Popen(
             [sys.executable, "-c", code, results, work],
             stdout=subprocess.PIPE,

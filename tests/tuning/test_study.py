@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -137,8 +138,11 @@ class TestRefused:
             tune("ac", other, study=file)
 
     def test_another_process(self, split, file):
-        with hold_study_file(file), pytest.raises(StoredFileError, match="Another"):
-            tune("ac", split, study=file)
+        # Another thread is refused as well, and is sooner started.
+        with hold_study_file(file), ThreadPoolExecutor(1) as other:
+            refused = other.submit(tune, "ac", split, study=file)
+            with pytest.raises(StoredFileError, match="Another"):
+                refused.result()
         assert tune("ac", split, study=file, trials=2).trials.height == 2
 
     @pytest.mark.parametrize("content", ["hello", "a,b\n1,2\n", "{}\n", "[1]\n[2"])

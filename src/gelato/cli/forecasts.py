@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import resource
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -169,6 +167,7 @@ def forecast_training(
     screen: Screen, model: Any, split: EdgeSplit
 ) -> TrainingForecast | None:
     """Time the first steps of a training; ``None`` if there is nothing to train."""
+    from gelato.storage import peak_bytes
     from gelato.training.step_times import time_steps
 
     with watch_notes(screen):
@@ -192,7 +191,7 @@ def forecast_training(
         validation_seconds=validation,
         epoch_seconds=training + checking / model.epochs,
         seconds=trial.preparation_seconds + training * model.epochs + checking,
-        peak_bytes=_peak_bytes(),
+        peak_bytes=peak_bytes(),
     )
 
 
@@ -276,11 +275,6 @@ def _validation_seconds(model: Any, split: EdgeSplit) -> float:
     else:
         ranking = make("ac").fit(graph)
     return float(forecast(ranking, graph, positives=len(split.valid)).seconds)
-
-
-def _peak_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 Memory = Annotated[

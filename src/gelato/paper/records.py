@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from gelato.errors import OutputError, StoredFileError
 from gelato.io import write_text_atomic
+from gelato.io.locking import locked
 
 Report = Callable[[str], None]
 
@@ -84,28 +83,14 @@ def make_folders(*folders: Path) -> None:
         ) from error
 
 
-@contextmanager
-def lock(folder: Path, report: Report | None = None) -> Iterator[None]:
+def lock(folder: Path, report: Report | None = None) -> AbstractContextManager[None]:
     """Wait until no other process works in a folder."""
-    import fcntl
 
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if report is not None:
-                report(f"another process is at {folder.name}: waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+    def waiting() -> None:
+        if report is not None:
+            report(f"another process is at {folder.name}: waiting for it")
 
-
-def peak_rss_mb() -> float:
-    """Return the largest resident memory of this process so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    return locked(folder, wait=-1, waiting=waiting)
 
 
 def code_commit() -> str | None:

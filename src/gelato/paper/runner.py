@@ -27,13 +27,12 @@ from gelato.paper.records import (
     code_commit,
     lock,
     make_folders,
-    peak_rss_mb,
     read_record,
     write_record,
 )
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit, split_edges
-from gelato.storage import environment
+from gelato.storage import environment, peak_bytes
 
 FORMAT = 1
 _LINE_SECONDS = 120.0  # between words on a ranking
@@ -225,7 +224,7 @@ def _run(
         "metrics": ranked.to_dict(),
         "biased_metrics": biased.to_dict(),
         "fit_seconds": sitting if training is None else training.seconds,
-        "peak_rss_mb": round(peak_rss_mb(), 1),
+        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
         "environment": environment(),
         "threads": default_threads(),
         "commit": code_commit(),

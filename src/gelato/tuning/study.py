@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 
 from gelato.errors import MissingExtraError, OutputError, StoredFileError
+from gelato.io.locking import locked
 from gelato.tuning.result import TrialRecord
 from gelato.tuning.searches import Parameters
 from gelato.tuning.spaces import Dimension, Space
@@ -46,28 +47,17 @@ def hold_study_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"The study {place} cannot be written: {error.strerror or error}.",
             hint="Name a file in a folder that you may write to.",
         ) from error
-    with file:
-        _lock(file, place)
+    busy = StoredFileError(
+        f"Another process is working on the study {place}.",
+        hint="Wait for it to end, or name another study.",
+    )
+    with file, locked(place, refusal=busy):
         try:
             _mend(file, place)
             yield place
         finally:
             if not existed and place.exists() and place.stat().st_size == 0:
                 place.unlink()
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - no such lock on this system
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise StoredFileError(
-            f"Another process is working on the study {path}.",
-            hint="Wait for it to end, or name another study.",
-        ) from error
 
 
 def _mend(file: BinaryIO, path: Path) -> None:
