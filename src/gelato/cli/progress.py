@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 
 TRAINING_KERNELS = (
-    "walks",
+    "near_walks",
     "counting",
     "walk_training",
-    "walk_passes",
     "group_loss",
-    "negatives",
+    "deal",
 )
 _LONG = 60.0  # seconds that deserve a word before they pass
 _LINE_SECONDS = 5.0  # between lines where there is no terminal

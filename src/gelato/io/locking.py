@@ -58,7 +58,7 @@ def locked(
     try:
         yield
     finally:
-        # Taken away while it is held: who opened it meanwhile sees that and starts anew.
+        # Taken away while held: whoever opened it meanwhile sees that and starts anew.
         if lock.lock_counter == 1 and os.name != "nt":
             with suppress(OSError):
                 beside.unlink()
