@@ -20,7 +20,7 @@ check: $(STAMP)         ## style, types, layers, spelling, and a wheel that work
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks examples scripts README.md CHANGELOG.md
+	$(BIN)/codespell src tests docs benchmarks examples scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 	$(PYTHON) scripts/check_wheel.py
 
 docs: $(STAMP)          ## the documentation, in site/; opens from disk

@@ -1,8 +1,9 @@
 """Check the links of the docs: in the sources, and in the site where it was built.
 
 ``python scripts/check_links.py [SITE]`` checks every relative link and anchor of
-README.md, CHANGELOG.md and docs/, and, given the folder of the built site, that every
-link inside it leads somewhere and that no page loads anything from the network.
+the repository's own pages (README.md and its neighbours, docs/), and, given the
+folder of the built site, that every link inside it leads somewhere and that no page
+loads anything from the network.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LOADED = {
 # ------------------------------------------------------------------ sources
 def source_pages() -> list[Path]:
     """Return the Markdown files whose links are checked."""
-    top = [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    top = sorted(ROOT.glob("*.md"))
     return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -299,7 +299,8 @@ def _modules_run(
         if (name, function) == within:
             inside += 1 if event == "call" else -1
             met = True
-        if inside and function != "<module>":
+        is_door = frame.f_code.co_filename.endswith("__init__.py")
+        if inside and name.startswith("gelato.") and not is_door:
             seen.add(name)
 
     before = sys.getprofile()
@@ -312,8 +313,7 @@ def _modules_run(
         threading.setprofile(None)
     if within and not met:
         raise LookupError(f"{'.'.join(within)} did not run: has it been renamed?")
-    every = modules()
-    return sorted(name for name in seen if name in every and not every[name].is_door)
+    return sorted(seen)
 
 
 # ------------------------------------------------------------------ output

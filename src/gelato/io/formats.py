@@ -335,7 +335,7 @@ def to_pyg(graph: Graph) -> Any:
         import torch
         from torch_geometric.data import Data
     except ImportError as error:
-        raise MissingExtraError("torch-geometric", "gnn", "Making Data") from error
+        raise MissingExtraError("torch-geometric", "graphs", "Making Data") from error
     adjacency = sp.coo_array(graph.adjacency)
     index = np.vstack([adjacency.row, adjacency.col]).astype(np.int64)
     data = Data(edge_index=torch.from_numpy(index), num_nodes=graph.num_nodes)
