@@ -68,13 +68,13 @@ API: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "comparison": (
         "Comparison",
         "Several models on the same splits.",
-        ("gelato.comparison", "gelato.intervals"),
+        ("gelato.comparison",),
         (),
     ),
     "tuning": (
         "Choosing and tuning",
         "Which model and which parameters suit a graph.",
-        ("gelato.choosing", "gelato.choosing", "gelato.tuning"),
+        ("gelato.choosing", "gelato.tuning"),
         ("gelato.choosing.Choice",),
     ),
     "storage": (

@@ -13,7 +13,7 @@ import pytest
 
 from gelato.training.loop import CHECKPOINT
 
-# Slow: every process loads torch anew. The short twin is in test_cli_fit.py.
+# Slow: every process loads torch anew. The short twin is in test_fit.py.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name == "nt", reason="signals of POSIX"),
@@ -25,18 +25,18 @@ EPOCHS = 6
 STRUCK = """
 import os, sys
 import gelato.training.loop as loop
-from gelato.cli import app, training
+from gelato.cli import app, progress
 
 keep = loop._Store.__init__
 loop._Store.__init__ = lambda self, folder, identity, seconds: keep(
     self, folder, identity, 0.0
 )
-told = training.Watch.on_epoch
+told = progress.Watch.on_epoch
 def on_epoch(self, entry, state):
     told(self, entry, state)
     if entry["epoch"] == {epoch}:
         os.kill(os.getpid(), {signal})
-training.Watch.on_epoch = on_epoch
+progress.Watch.on_epoch = on_epoch
 sys.exit(app.run(sys.argv[1:]))
 """
 
