@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
-import exact_bits as bits
 import gelato
+from support import exact_bits as bits
 
 PLACE = Path(__file__).with_name("golden.json")
 NODES, SMALLER = 72, 42

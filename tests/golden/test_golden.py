@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from make_golden import CASES, PLACE, defaults, kinds, measure, split_facts
 
-import exact_bits as bits
 import gelato
+from golden.make_golden import CASES, PLACE, defaults, kinds, measure, split_facts
+from support import exact_bits as bits
 
 RECORDED = json.loads(PLACE.read_text("utf-8"))
 OTHER = bits.other_machine(RECORDED["machine"])

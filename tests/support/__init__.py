@@ -14,7 +14,8 @@ Things to run
     ``slow_model``, ``slow_scorers`` (count what they are asked), ``engine_tasks``
     (imported by workers), ``tiny_runs`` (the paper's experiments on a tiny graph).
 Checks
-    ``refusals`` (a command that failed as it should).
+    ``refusals`` (a command that failed as it should), ``exact_bits`` (digests of scores
+    and weights, and the machine that they hold for).
 """
 
 from pathlib import Path
