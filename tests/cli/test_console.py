@@ -8,10 +8,10 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
+from rich.console import Console as Terminal
 
 from gelato import text as numbers
-from gelato.cli.console import Screen, safe, shortened
+from gelato.cli.console import Console, safe, shortened
 from gelato.cli.forecasts import tell_compilation, tell_long_run
 from gelato.cli.options import OutputOptions
 from gelato.cli.rankings import random_hits, random_mrr
@@ -104,35 +104,35 @@ def test_random_mrr_of_many():
 
 class TestNotes:
     @pytest.fixture
-    def screen(self, capsys):
-        return Screen(OutputOptions())
+    def console(self, capsys):
+        return Console(OutputOptions())
 
     def test_compilation_is_told_only_where_nothing_is_cached(
-        self, screen, capsys, monkeypatch
+        self, console, capsys, monkeypatch
     ):
         monkeypatch.setattr("gelato.cli.forecasts._is_compiled", lambda _: False)
-        tell_compilation(screen, ["walks"])
+        tell_compilation(console, ["walks"])
         assert "compiling kernels, once per installation" in capsys.readouterr().err
         monkeypatch.setattr("gelato.cli.forecasts._is_compiled", lambda _: True)
-        tell_compilation(screen, ["walks"])
+        tell_compilation(console, ["walks"])
         assert capsys.readouterr().err == ""
 
     @pytest.mark.parametrize(("seconds", "told"), [(30.0, False), (100.0, True)])
-    def test_long_runs_are_told(self, screen, capsys, monkeypatch, seconds, told):
+    def test_long_runs_are_told(self, console, capsys, monkeypatch, seconds, told):
         from gelato.ranking import forecast as module
 
         coming = module.Forecast(10**9, None, seconds, 10**9, 2)
         monkeypatch.setattr(module, "forecast", lambda *_, **__: coming)
         rule = type("Rule", (), {"count": 10**9})
-        tell_long_run(screen, None, None, rule)
+        tell_long_run(console, None, None, rule)
         assert ("1,000,000,000 candidate pairs" in capsys.readouterr().err) == told
 
-    def test_progress_appears_late_and_only_on_terminals(self, screen, monkeypatch):
-        with screen.progress("ranking") as report:
+    def test_progress_appears_late_and_only_on_terminals(self, console, monkeypatch):
+        with console.progress("ranking") as report:
             assert report is None
         written = io.StringIO()
-        screen._error = Console(file=written, force_terminal=True, width=80)
-        with screen.progress("[red]ranking") as report:
+        console._error = Terminal(file=written, force_terminal=True, width=80)
+        with console.progress("[red]ranking") as report:
             report(1, 10)
             assert written.getvalue() == ""
             monkeypatch.setattr("gelato.cli.console._PATIENCE", -1.0)

@@ -181,42 +181,42 @@ class TestFit:
         assert library.load("run").threads is None
 
     def test_presets_are_suggested_for_their_graphs(self, capsys):
-        from gelato.cli.console import Screen
+        from gelato.cli.console import Console
         from gelato.cli.fit import _suggest_preset
         from gelato.cli.options import DataOptions, ModelOptions, OutputOptions
 
-        screen, graph = Screen(OutputOptions()), DataOptions(dataset="photo")
-        _suggest_preset(screen, "gelato", ModelOptions(), graph)
+        console, graph = Console(OutputOptions()), DataOptions(dataset="photo")
+        _suggest_preset(console, "gelato", ModelOptions(), graph)
         assert "--preset photo" in capsys.readouterr().err
-        _suggest_preset(screen, "ac", ModelOptions(), graph)
-        _suggest_preset(screen, "gelato", ModelOptions(preset="cora"), graph)
-        _suggest_preset(screen, "gelato", ModelOptions(), DataOptions())
+        _suggest_preset(console, "ac", ModelOptions(), graph)
+        _suggest_preset(console, "gelato", ModelOptions(preset="cora"), graph)
+        _suggest_preset(console, "gelato", ModelOptions(), DataOptions())
         assert capsys.readouterr().err == ""
 
     def test_a_terminal_gets_a_bar_and_a_word_of_long_trainings(self, monkeypatch):
         import io
         from types import SimpleNamespace
 
-        from rich.console import Console
+        from rich.console import Console as Terminal
 
         from gelato.cli import progress as training
-        from gelato.cli.console import Screen
+        from gelato.cli.console import Console
         from gelato.cli.options import OutputOptions
 
-        screen, written = Screen(OutputOptions()), io.StringIO()
-        screen._error = Console(file=written, force_terminal=True, width=80)
+        console, written = Console(OutputOptions()), io.StringIO()
+        console._error = Terminal(file=written, force_terminal=True, width=80)
         times = iter(range(0, 10_000, 30))
         monkeypatch.setattr(training, "monotonic", lambda: next(times))
         model = SimpleNamespace(epochs=4, steps_=3, metric="ap")
         entry = {"epoch": 1, "loss": 0.25, "ap": 0.125}
-        with training.watch_training(screen, "mine", model) as watch:
+        with training.watch_training(console, "mine", model) as watch:
             for batch in range(3):
                 watch.on_step(1, batch)
             watch.on_epoch(entry, SimpleNamespace(best_value=0.125, best_epoch=1))
         assert "12 steps of mine take about" in written.getvalue()
         assert "epoch 1/4" in written.getvalue()
         assert "ap 12.50, best 12.50 (epoch 1)" in written.getvalue()
-        assert Screen(OutputOptions(quiet=True)).training_bar("x") is None
+        assert Console(OutputOptions(quiet=True)).training_bar("x") is None
 
 
 class TestInterruption:

@@ -32,7 +32,7 @@ VERBS = (
     "report",
     "reproduce",
     "data",
-    "listing",
+    "list",
     "version",
 )
 

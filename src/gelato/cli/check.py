@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table, safe, shortened
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table, safe, shortened
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_data,
@@ -70,23 +70,23 @@ def add(app: typer.Typer) -> None:
 
 def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None:
     """Check the data: what was read, dropped, merged, missing; and a forecast."""
-    screen = Screen(output)
+    console = Console(output)
     made: EdgeSplit | None = None
     obstacle = ""
     if split != SplitOptions():
-        loaded, made = load_split(data, split, screen)
+        loaded, made = load_split(data, split, console)
     else:
-        loaded = load_graph(data, screen)
+        loaded = load_graph(data, console)
         made, obstacle = _usual_split(loaded.graph)
     facts = graph_facts(loaded.graph)
-    _print_reading(screen, loaded)
-    _print_facts(screen, facts)
-    _print_split(screen, made, obstacle)
-    forecasts = _forecasts(screen, loaded.graph, made)
-    screen.show("", "Forecast of exact evaluation, by model", "")
-    show_forecasts(screen, forecasts)
+    _print_reading(console, loaded)
+    _print_facts(console, facts)
+    _print_split(console, made, obstacle)
+    forecasts = _forecasts(console, loaded.graph, made)
+    console.show("", "Forecast of exact evaluation, by model", "")
+    show_forecasts(console, forecasts)
     report = loaded.report
-    screen.give(
+    console.give(
         {
             "name": loaded.name,
             "reading": None if report is None else report.to_dict(),
@@ -112,18 +112,18 @@ def _usual_split(graph: Graph) -> tuple[EdgeSplit | None, str]:
     return made, ""
 
 
-def _print_reading(screen: Screen, loaded: LoadedGraph) -> None:
+def _print_reading(console: Console, loaded: LoadedGraph) -> None:
     report = loaded.report
     rows = [("graph", safe(loaded.name))]
     if report is not None:
         rows += _reading_rows(report)
-    screen.show(make_facts(rows))
+    console.show(make_facts(rows))
     if report is not None and report.column_choices:
         choices = [
             (
                 shortened(choice.name),
                 choice.kind,
-                numbers.count(choice.width),
+                text.count(choice.width),
                 safe(choice.reason),
             )
             for choice in report.column_choices
@@ -132,12 +132,12 @@ def _print_reading(screen: Screen, loaded: LoadedGraph) -> None:
         for position in (1, 3):
             table.columns[position].justify = "left"
         table.columns[3].no_wrap = False
-        screen.show("", table)
+        console.show("", table)
     told = _TOLD if report is not None else ()
     rest = [note for note in loaded.graph.notes if not note.startswith(told)]
     if rest:
         rows = [("notes" if k == 0 else "", safe(note)) for k, note in enumerate(rest)]
-        screen.show("", make_facts(rows))
+        console.show("", make_facts(rows))
 
 
 def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
@@ -148,39 +148,39 @@ def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
         "edge of weight 0": report.zero_weights,
     }
     dropped = [
-        numbers.plural(number, noun, "edges of weight 0" if " " in noun else "")
+        text.plural(number, noun, "edges of weight 0" if " " in noun else "")
         for noun, number in lost.items()
     ]
     rows = [
-        ("rows", f"{numbers.plural(report.edge_rows, 'row')}, {header} column names"),
+        ("rows", f"{text.plural(report.edge_rows, 'row')}, {header} column names"),
         ("columns", columns),
         ("ids", {"int": "whole numbers", "text": "text"}.get(report.id_type, "mixed")),
         ("dropped", ", ".join(dropped)),
-        ("merged", numbers.plural(report.repeated_edges, "repeated edge")),
+        ("merged", text.plural(report.repeated_edges, "repeated edge")),
     ]
     if report.attributes is not None:
-        without = numbers.plural(report.nodes_without_attributes, "node")
+        without = text.plural(report.nodes_without_attributes, "node")
         rows += [
             ("attributes", safe(report.attributes)),
-            ("rows", numbers.plural(report.attribute_rows, "row")),
+            ("rows", text.plural(report.attribute_rows, "row")),
             ("missing", f"{without} without attributes"),
         ]
     return rows
 
 
-def _print_facts(screen: Screen, facts: dict[str, Any]) -> None:
+def _print_facts(console: Console, facts: dict[str, Any]) -> None:
     kind = "directed" if facts["directed"] else "undirected"
     weighted = "weighted " if facts["weighted"] else ""
     timed = ", with times" if facts["times"] else ""
     rows = [
-        ("nodes", numbers.plural(facts["nodes"], "node")),
+        ("nodes", text.plural(facts["nodes"], "node")),
         (
             "edges",
             f"{facts['edges']:,} {weighted}{kind} edges{timed} "
-            f"({numbers.percent(facts['density'])} % of "
-            f"{numbers.plural(facts['pairs'], 'pair')})",
+            f"({text.percent(facts['density'])} % of "
+            f"{text.plural(facts['pairs'], 'pair')})",
         ),
-        ("attributes", numbers.count(facts["attributes"])),
+        ("attributes", text.count(facts["attributes"])),
     ]
     degree = facts["degree"]
     if degree is not None:
@@ -193,39 +193,41 @@ def _print_facts(screen: Screen, facts: dict[str, Any]) -> None:
             )
         )
     rows += [
-        ("isolated", numbers.plural(facts["isolated"], "node")),
+        ("isolated", text.plural(facts["isolated"], "node")),
         (
             "components",
             f"{facts['components']:,}, the largest with "
-            f"{numbers.plural(facts['largest_component'], 'node')}",
+            f"{text.plural(facts['largest_component'], 'node')}",
         ),
     ]
-    screen.show("", make_facts(rows))
+    console.show("", make_facts(rows))
 
 
-def _print_split(screen: Screen, split: EdgeSplit | None, obstacle: str) -> None:
+def _print_split(console: Console, split: EdgeSplit | None, obstacle: str) -> None:
     if split is not None:
         sizes = (
             f"{len(split.train):,} training, {len(split.valid):,} validation, "
             f"{len(split.test):,} test edges ({split.kind}, {split.fingerprint})"
         )
-        screen.show(make_facts([("split", sizes)]))
+        console.show(make_facts([("split", sizes)]))
     if obstacle:
-        screen.show(make_facts([("no test", safe(obstacle))]))
+        console.show(make_facts([("no test", safe(obstacle))]))
 
 
-def _forecasts(screen: Screen, graph: Graph, split: EdgeSplit | None) -> dict[str, Any]:
+def _forecasts(
+    console: Console, graph: Graph, split: EdgeSplit | None
+) -> dict[str, Any]:
     """Return the forecast of every heuristic, or why it does not suit the graph."""
     from gelato.models.registry import entries
     from gelato.ranking.evaluate import test_candidates
     from gelato.ranking.forecast import forecast
 
-    tell_compilation(screen, RANKING_KERNELS)
+    tell_compilation(console, RANKING_KERNELS)
     known = graph if split is None else split.train_graph
     rule = None if split is None else test_candidates(split, "test")
     found: dict[str, Any] = {}
     heuristics = [entry for entry in entries() if is_heuristic(entry.name)]
-    with screen.progress("forecasting") as progress:
+    with console.progress("forecasting") as progress:
         for done, entry in enumerate(heuristics):
             if progress is not None:
                 progress(done, len(heuristics))

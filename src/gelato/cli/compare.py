@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_table, shortened
+from gelato import text
+from gelato.cli.console import Console, make_table, shortened
 from gelato.cli.evaluate import Protocol, protocols_of
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
@@ -47,7 +47,7 @@ _FIGURES = (".svg", ".png")
 
 @dataclass(frozen=True)
 class KeepOptions:
-    """Where results go besides the screen."""
+    """Where results go besides the console."""
 
     table: Annotated[
         Path | None,
@@ -95,11 +95,11 @@ class BudgetOptions:
     ] = None
 
 
-def model_list(text: str) -> list[str]:
+def model_list(given: str) -> list[str]:
     """Return the models that an option names, each once; unknown ones are refused."""
     from gelato.models.registry import model_class
 
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    names = list(dict.fromkeys(name.strip() for name in given.split(",")))
     for name in names:
         model_class(name)  # unknown names are refused before anything is read
     return names
@@ -186,7 +186,7 @@ class Comparing:
 
     Parameters
     ----------
-    screen : Screen
+    console : Console
         Where progress is shown.
     contenders : list of Contender
         What is compared.
@@ -202,14 +202,14 @@ class Comparing:
 
     def __init__(
         self,
-        screen: Screen,
+        console: Console,
         contenders: list[Contender],
         splits: list[EdgeSplit],
         protocols: tuple[str, ...],
         budget: Budget | None,
         threads: int | None,
     ) -> None:
-        self.screen, self.contenders, self.splits = screen, contenders, splits
+        self.console, self.contenders, self.splits = console, contenders, splits
         self.protocols, self.budget, self.threads = protocols, budget, threads
         self.rows: list[dict[str, Any]] = []
         self.stopped: BaseException | None = None
@@ -239,7 +239,7 @@ class Comparing:
         lone = lone or current_engine() is not None
         try:
             if lone:
-                with self.screen.progress("comparing") as bar:
+                with self.console.progress("comparing") as bar:
                     self._measure(bar)
             else:
                 self._measure(None)
@@ -285,7 +285,7 @@ class Comparing:
     def _fit(self, run: Run) -> Any:
         if is_trained(run.model):
             self._tell(run, "training")
-        return fit_model(self.screen, run.label, run.model, run.split)
+        return fit_model(self.console, run.label, run.model, run.split)
 
     def _tell(self, run: Run, what: str) -> None:
         """Say what begins, where there is more than one thing to wait for."""
@@ -295,7 +295,7 @@ class Comparing:
         parts = len(self.splits)
         split = "" if parts == 1 else f", split {run.part + 1} of {parts}"
         place = f"run {run.place + 1} of {run.total}"
-        self.screen.line(f"{place}: {what} {run.label}{seed}{split}")
+        self.console.line(f"{place}: {what} {run.label}{seed}{split}")
 
     def _tune(self, run: Run) -> Tuned:
         from gelato.comparison.budgets import is_tunable
@@ -303,7 +303,7 @@ class Comparing:
         assert self.budget is not None
         if is_tunable(run.model):
             self._tell(run, "tuning")
-        with self.screen.progress(f"tuning {run.label}") as bar:
+        with self.console.progress(f"tuning {run.label}") as bar:
             told = None if bar is None else lambda _, done, total: bar(done, total)
             return self.budget.spend(run.model, run.split, self.threads, told)
 
@@ -315,11 +315,11 @@ class Comparing:
             return
         first = [next(iter(item.models.values())) for item in self.contenders]
         studies = len(self.splits) * sum(map(is_tunable, first))
-        text = f"{self.budget} for each of {numbers.plural(studies, 'tuning')}"
+        told = f"{self.budget} for each of {text.plural(studies, 'tuning')}"
         if self.budget.seconds is not None:
-            spent = numbers.duration(studies * self.budget.seconds)
-            text += f": up to {spent}, and what is measured afterwards"
-        self.screen.note(f"{text}.")
+            spent = text.duration(studies * self.budget.seconds)
+            told += f": up to {spent}, and what is measured afterwards"
+        self.console.note(f"{told}.")
 
     def show_tuned(self) -> None:
         """Show what the budget of each model chose, split by split."""
@@ -332,12 +332,12 @@ class Comparing:
             if row["parameters"] is not None:
                 found = json.loads(row["parameters"])
                 chosen = ", ".join(f"{key} {_short(x)}" for key, x in found.items())
-            spent = numbers.duration(row["tune_seconds"])
+            spent = text.duration(row["tune_seconds"])
             number = str(parts[row["split"]])
             lines[row["model"], number] = (row["model"], number, spent, chosen)
         table = make_table("tuned", "split", "time", "chosen", rows=lines.values())
         table.columns[-1].justify = "left"
-        self.screen.show(f"\nBudget of each model and split: {self.budget}.\n", table)
+        self.console.show(f"\nBudget of each model and split: {self.budget}.\n", table)
 
 
 def _short(value: Any) -> str:
@@ -345,7 +345,7 @@ def _short(value: Any) -> str:
 
 
 def finish(
-    screen: Screen,
+    console: Console,
     job: Comparing,
     loaded: LoadedGraph,
     keep: KeepOptions,
@@ -358,29 +358,29 @@ def finish(
     ranking = rank_models(job.rows, against=against)
     first = job.splits[0]
     title = (
-        f"{loaded.name}: {numbers.plural(len(first.test), 'test edge')} among "
-        f"{numbers.count(first.num_candidates('test'))} candidate pairs"
+        f"{loaded.name}: {text.plural(len(first.test), 'test edge')} among "
+        f"{text.count(first.num_candidates('test'))} candidate pairs"
     )
     fair = [entry for entry in ranking if not entry["biased"]]
     verdicts = wording.told_apart(fair, shortened)
     table = comparison_table(ranking)
-    if not screen.fits(table):
+    if not console.fits(table):
         table = comparison_table(ranking, narrow=True)
-    screen.show(f"{title}{_runs_text(ranking)}\n", table)
+    console.show(f"{title}{_runs_text(ranking)}\n", table)
     if fair:
         said = [*verdicts, wording.covered(fair), wording.unadjusted(fair)]
         if first.kind == "random":  # others are what they are
             said.append(wording.advice(fair))
-        screen.show("", *filter(None, said))
+        console.show("", *filter(None, said))
     if len(fair) < len(ranking):
-        screen.show(
+        console.show(
             f"\n{BIASED}: measured against as many random non-edges as edges, which "
             "flatters every model."
         )
     job.show_tuned()
-    _keep(screen, job, ranking, keep, loaded.name)
+    _keep(console, job, ranking, keep, loaded.name)
     told = {"covers": wording.covered(fair) if fair else "", "verdicts": verdicts}
-    screen.give(_document(job, loaded, told | {"against": against}, ranking))
+    console.give(_document(job, loaded, told | {"against": against}, ranking))
 
 
 def _document(
@@ -404,7 +404,7 @@ def _document(
 
 
 def _keep(
-    screen: Screen,
+    console: Console,
     job: Comparing,
     ranking: list[dict[str, Any]],
     keep: KeepOptions,
@@ -412,7 +412,7 @@ def _keep(
 ) -> None:
     if keep.table is not None:
         job.write(keep.table)
-        screen.line(f"wrote {numbers.plural(len(job.rows), 'row')} to {keep.table}")
+        console.line(f"wrote {text.plural(len(job.rows), 'row')} to {keep.table}")
     if keep.plot is not None:
         from gelato.drawing import write_figure
         from gelato.report.figures import draw_intervals
@@ -421,7 +421,7 @@ def _keep(
             draw_intervals(ranking, f"{shortened(name)}, 95 % confidence intervals"),
             keep.plot,
         )
-        screen.line(f"drew {keep.plot}")
+        console.line(f"drew {keep.plot}")
 
 
 def _runs_text(ranking: list[dict[str, Any]]) -> str:
@@ -488,40 +488,39 @@ def compare(
     protocol: Protocol = "all",
 ) -> None:
     """Compare models: the same splits, every non-edge, best first."""
-    screen = Screen(output)
+    console = Console(output)
     protocols = protocols_of(protocol)
     names, seed_list = model_list(models), whole_numbers(seeds, "--seeds")
     budget = budget_of(spend)
     contenders = make_contenders(names, seed_list, preset, settings)
     check_places(keep)
     check_reference(against, names)
-    loaded, first = load_split(data, split, screen)
-    for text in loaded.graph.notes:
-        screen.note(text)
+    loaded, first = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
     require_positives(first, "test")
     if budget is not None:
         require_positives(first, "valid")
     made = splits_of(first, splits, split)
-    tell_compilation(screen, RANKING_KERNELS)
+    tell_compilation(console, RANKING_KERNELS)
     if run.dry_run:
-        _forecast(screen, names, first, run.threads)
+        _forecast(console, names, first, run.threads)
         return
     for name in filter(is_heuristic, names):
-        _tell_long(screen, name, first, len(made), run.threads)
-    job = Comparing(screen, contenders, made, protocols, budget, run.threads)
+        _tell_long(console, name, first, len(made), run.threads)
+    job = Comparing(console, contenders, made, protocols, budget, run.threads)
     job.tell_budget()
     job.run()
-    finish(screen, job, loaded, keep, against)
+    finish(console, job, loaded, keep, against)
     job.end()
 
 
 def _tell_long(
-    screen: Screen, name: str, split: EdgeSplit, runs: int, threads: int | None
+    console: Console, name: str, split: EdgeSplit, runs: int, threads: int | None
 ) -> None:
     from gelato.ranking.evaluate import test_candidates
 
     tell_long_run(
-        screen,
+        console,
         _fitted(name, split),
         split.train_graph,
         test_candidates(split, "test"),
@@ -538,7 +537,7 @@ def _fitted(name: str, split: EdgeSplit) -> Any:
 
 
 def _forecast(
-    screen: Screen, names: list[str], split: EdgeSplit, threads: int | None
+    console: Console, names: list[str], split: EdgeSplit, threads: int | None
 ) -> None:
     from gelato.ranking.evaluate import test_candidates
 
@@ -554,4 +553,4 @@ def _forecast(
         )
         for name in names
     }
-    give_forecasts(screen, coming)
+    give_forecasts(console, coming)

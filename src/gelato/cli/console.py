@@ -15,7 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console as Terminal
+from rich.console import RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -55,12 +56,12 @@ def shortened(value: object) -> str:
 
 def print_error(problem: str, hint: str = "") -> None:
     """Print one message on stderr, and what to do next on a line of its own."""
-    console = Console(stderr=True)
+    terminal = Terminal(stderr=True)
     message = Text("error: ", style="bold red")
     message.append(safe(problem), style="default")
-    _print(console, message)
+    _print(terminal, message)
     if hint:
-        _print(console, Text(safe(hint)))
+        _print(terminal, Text(safe(hint)))
 
 
 def make_table(*columns: str, rows: Iterable[Sequence[Any]] = (), text: int = 1) -> Any:
@@ -94,7 +95,7 @@ def make_facts(rows: Iterable[tuple[str, str]]) -> Any:
     return table
 
 
-class Screen:
+class Console:
     """The two streams of one command.
 
     Parameters
@@ -106,10 +107,10 @@ class Screen:
     def __init__(self, options: OutputOptions) -> None:
         self.json = options.json
         self.quiet = options.quiet
-        self._out = Console(highlight=False)
+        self._out = Terminal(highlight=False)
         if not self._out.is_terminal:
             self._out.width = _WIDEST
-        self._error = Console(stderr=True, highlight=False)
+        self._error = Terminal(stderr=True, highlight=False)
 
     def show(self, *parts: RenderableType | str) -> None:
         """Print parts of a result on stdout (text as it is), unless JSON is asked."""
@@ -142,11 +143,11 @@ class Screen:
         document = _plain({"gelato": __version__, **result})
         sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
-    def note(self, text: str) -> None:
-        """Print a note on stderr."""
-        if not self.quiet:
+    def note(self, *notes: str) -> None:
+        """Print notes on stderr."""
+        for note in () if self.quiet else notes:
             line = Text("note: ", style="bold")
-            line.append(safe(text), style="default")
+            line.append(safe(note), style="default")
             _print(self._error, line)
 
     def line(self, text: str) -> None:
@@ -210,7 +211,7 @@ class Screen:
 class TrainingBar:
     """A bar of steps under a line of text that changes with every epoch."""
 
-    def __init__(self, console: Console, what: str) -> None:
+    def __init__(self, terminal: Terminal, what: str) -> None:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -224,7 +225,7 @@ class TrainingBar:
             BarColumn(bar_width=None),
             TaskProgressColumn(),
             TimeRemainingColumn(compact=True),
-            console=console,
+            console=terminal,
             transient=True,
             expand=True,
             speed_estimate_period=120,
@@ -245,9 +246,9 @@ class TrainingBar:
         self._bar.stop()
 
 
-def _print(console: Console, text: Text) -> None:
+def _print(terminal: Terminal, text: Text) -> None:
     """Print lines, wrapped between words on a terminal and nowhere else."""
-    console.print(text, soft_wrap=not console.is_terminal, highlight=False)
+    terminal.print(text, soft_wrap=not terminal.is_terminal, highlight=False)
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.errors import MissingDataError, OutputError, UsageError
@@ -101,15 +101,14 @@ def make(
     """Draw a graph with communities, hubs and attributes that tell of them."""
     from gelato.datasets import make_graph
 
-    screen = Screen(output)
+    console = Console(output)
     _check_files(file, attributes, options, overwrite=overwrite)
     recipe = options.recipe()
     graph = make_graph(**recipe)
-    for text in graph.notes:
-        screen.note(text)
+    console.note(*graph.notes)
     written = _write(graph, file, attributes)
-    screen.show(make_facts(_drawn_facts(graph, written)))
-    screen.give(
+    console.show(make_facts(_drawn_facts(graph, written)))
+    console.give(
         {
             "files": [str(path) for path in written],
             "recipe": recipe,
@@ -183,9 +182,9 @@ def _drawn_facts(graph: Graph, written: list[Path]) -> list[tuple[str, str]]:
     options = "--edges " + " --attributes ".join(str(path) for path in written)
     return [
         ("written", names),
-        ("nodes", numbers.count(graph.num_nodes)),
-        ("edges", numbers.count(graph.num_edges)),
-        ("attributes", numbers.count(graph.num_attributes)),
+        ("nodes", text.count(graph.num_nodes)),
+        ("edges", text.count(graph.num_edges)),
+        ("attributes", text.count(graph.num_attributes)),
         ("next", f"gelato run {options}"),
     ]
 
@@ -221,36 +220,36 @@ def list_graphs(output: OutputOptions) -> None:
     """List the benchmark graphs and where each would come from."""
     from gelato.datasets import list_datasets
 
-    screen = Screen(output)
+    console = Console(output)
     datasets = list_datasets()
     rows = [
         (
             facts.name,
-            numbers.count(facts.nodes),
-            numbers.count(facts.edges),
-            numbers.count(facts.attributes),
+            text.count(facts.nodes),
+            text.count(facts.edges),
+            text.count(facts.attributes),
             _WHERE[facts.origin],
         )
         for facts in datasets
     ]
     table = make_table("dataset", "nodes", "edges", "attributes", "where", rows=rows)
     table.columns[4].justify = "left"
-    screen.show(table)
-    screen.give({"datasets": [facts.to_dict() for facts in datasets]})
+    console.show(table)
+    console.give({"datasets": [facts.to_dict() for facts in datasets]})
 
 
 def show(name: DatasetName, output: OutputOptions) -> None:
     """Describe a benchmark graph: size, source, licence, file."""
-    screen = Screen(output)
+    console = Console(output)
     facts = _facts(name)
-    screen.show(
+    console.show(
         make_facts(
             [
                 ("name", facts.name),
                 ("what it is", facts.description),
-                ("nodes", numbers.count(facts.nodes)),
-                ("edges", numbers.count(facts.edges)),
-                ("attributes", numbers.count(facts.attributes)),
+                ("nodes", text.count(facts.nodes)),
+                ("edges", text.count(facts.edges)),
+                ("attributes", text.count(facts.attributes)),
                 ("source", facts.source),
                 ("licence", facts.licence),
                 ("where", _WHERE[facts.origin]),
@@ -258,31 +257,31 @@ def show(name: DatasetName, output: OutputOptions) -> None:
             ]
         )
     )
-    screen.give(facts.to_dict())
+    console.give(facts.to_dict())
 
 
 def print_path(name: DatasetName, output: OutputOptions) -> None:
     """Print the file of a benchmark graph that is on this machine."""
-    screen = Screen(output)
+    console = Console(output)
     facts = _facts(name)
     if facts.path is None:
         raise MissingDataError(
             f"The graph {name!r} is not on this machine.",
             hint=f"Fetch it with: gelato data fetch {name}",
         )
-    screen.show(facts.path)
-    screen.give({"name": name, "path": facts.path})
+    console.show(facts.path)
+    console.give({"name": name, "path": facts.path})
 
 
 def fetch(name: DatasetName, output: OutputOptions) -> None:
     """Fetch a benchmark graph if need be, check it, and print its file."""
     from gelato.datasets import dataset_path, load_dataset
 
-    screen = Screen(output)
-    path = dataset_path(name, progress=screen.note)
+    console = Console(output)
+    path = dataset_path(name, progress=console.note)
     load_dataset(name)  # compares the content with what the name stands for
-    screen.show(str(path))
-    screen.give({"name": name, "path": str(path)})
+    console.show(str(path))
+    console.give({"name": name, "path": str(path)})
 
 
 def _facts(name: str) -> DatasetFacts:

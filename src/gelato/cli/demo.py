@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table
-from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table
+from gelato.cli.forecasts import (
+    RANKING_KERNELS,
+    SELECTING_KERNELS,
+    TRAINING_KERNELS,
+    tell_compilation,
+)
 from gelato.cli.inputs import describe_split
 from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import check_output_folder
-from gelato.cli.progress import TRAINING_KERNELS, fit_model, training_facts
+from gelato.cli.progress import fit_model, training_facts
 from gelato.cli.rankings import BIASED, links_table
 from gelato.errors import UsageError
 
@@ -70,14 +75,14 @@ def demo(
     ] = None,
 ) -> None:
     """Rank a citation graph by every method, Gelato trained too, with a picture."""
-    screen = Screen(output)
+    console = Console(output)
     if example:
         check_output_folder(folder)
-        _worked_example(screen, folder)
+        _worked_example(console, folder)
         return
     trained = _make_trained(epochs) if train else None
     check_output_folder(folder)
-    _compare(screen, folder, trained)
+    _compare(console, folder, trained)
 
 
 def _make_trained(epochs: int | None) -> Any:
@@ -90,7 +95,7 @@ def _make_trained(epochs: int | None) -> Any:
     return make(TRAINED, **parameters, seed=SEED)
 
 
-def _compare(screen: Screen, folder: Path, trained: Any) -> None:
+def _compare(console: Console, folder: Path, trained: Any) -> None:
     from gelato import load_dataset, make, split_edges
     from gelato.drawing import save_figure
     from gelato.io import write_table
@@ -99,17 +104,17 @@ def _compare(screen: Screen, folder: Path, trained: Any) -> None:
     graph = load_dataset(DATASET)
     split = split_edges(graph)
     kernels = {*RANKING_KERNELS, *SELECTING_KERNELS}
-    tell_compilation(screen, kernels | set(TRAINING_KERNELS if trained else ()))
-    results = _measure(screen, split)
+    tell_compilation(console, kernels | set(TRAINING_KERNELS if trained else ()))
+    results = _measure(console, split)
     if trained is not None:
-        fit_model(screen, TRAINED, trained, split)
+        fit_model(console, TRAINED, trained, split)
         _evaluate(TRAINED, trained, split, results)
     exact, biased = results["all"], results["sampled"]
     names = sorted(exact, key=lambda name: exact[name].ap, reverse=True)
     best = trained if names[0] == TRAINED else make(names[0]).fit(graph)
     links = best.predict(top=_LINKS)
-    title = f"{DATASET}: {numbers.plural(len(split.test), 'held-out link')} among "
-    title += f"{numbers.count(split.num_candidates('test'))} candidate pairs"
+    title = f"{DATASET}: {text.plural(len(split.test), 'held-out link')} among "
+    title += f"{text.count(split.num_candidates('test'))} candidate pairs"
     figure = draw_comparison(exact, biased, title)
     written = [
         write_table(_rows(names, exact, biased), folder / "ranking.csv"),
@@ -120,16 +125,16 @@ def _compare(screen: Screen, folder: Path, trained: Any) -> None:
         facts = {"training": training_facts(trained)}
         tested = {"metrics": {"test": exact[TRAINED].to_dict()}}
         written.append(trained.save(folder / TRAINED, metrics=facts | tested))
-    screen.show(title, "", _table(names, exact, biased))
-    screen.show(_moral(names[0], exact, biased))
+    console.show(title, "", _table(names, exact, biased))
+    console.show(_moral(names[0], exact, biased))
     if trained is not None:
-        screen.show(f"\n{_training_text(trained)}")
-    screen.show(
+        console.show(f"\n{_training_text(trained)}")
+    console.show(
         "", f"Links most likely missing, by {names[0]} from all known edges", ""
     )
-    screen.show(links_table(screen, links, 5))
-    _print_end(screen, written)
-    screen.give(
+    console.show(links_table(console, links, 5))
+    _print_end(console, written)
+    console.give(
         {
             "data": DATASET,
             "split": describe_split(split),
@@ -141,12 +146,12 @@ def _compare(screen: Screen, folder: Path, trained: Any) -> None:
     )
 
 
-def _measure(screen: Screen, split: EdgeSplit) -> dict[str, dict[str, Evaluation]]:
+def _measure(console: Console, split: EdgeSplit) -> dict[str, dict[str, Evaluation]]:
     """Return evaluations by protocol and model."""
     from gelato import make
 
     results: dict[str, dict[str, Evaluation]] = {"all": {}, "sampled": {}}
-    with screen.progress("ranking every pair") as progress:
+    with console.progress("ranking every pair") as progress:
         for done, name in enumerate(HEURISTICS):
             if progress is not None:
                 progress(done, len(HEURISTICS))
@@ -173,9 +178,9 @@ def _training_text(model: Any) -> str:
     assert facts is not None
     same = facts["epochs"] == paper
     return (
-        f"{TRAINED} was trained for {numbers.plural(facts['epochs'], 'epoch')}"
+        f"{TRAINED} was trained for {text.plural(facts['epochs'], 'epoch')}"
         f"{', as in the paper,' if same else f' (the paper: {paper})'} in "
-        f"{numbers.duration(facts['seconds'])};\nepoch {facts['best_epoch']} ranks the "
+        f"{text.duration(facts['seconds'])};\nepoch {facts['best_epoch']} ranks the "
         "validation edges best and was kept."
     )
 
@@ -199,15 +204,15 @@ def _table(
         cells = [
             name,
             summaries[name],
-            numbers.percent(result.ap),
-            numbers.times(result.ap / result.random_ap),
-            numbers.percent(result.hits_at(100)),
+            text.percent(result.ap),
+            text.times(result.ap / result.random_ap),
+            text.percent(result.hits_at(100)),
         ]
-        inflated = Text(numbers.percent(biased[name].ap), style="dim")
+        inflated = Text(text.percent(biased[name].ap), style="dim")
         table.add_row(*(Text(cell, style=style) for cell in cells), inflated)
     chance = exact[names[0]].random_ap
-    flattered = numbers.percent(biased[names[0]].random_ap)
-    row = ("-", "random order", numbers.percent(chance), "1.0x", "", flattered)
+    flattered = text.percent(biased[names[0]].random_ap)
+    row = ("-", "random order", text.percent(chance), "1.0x", "", flattered)
     table.add_row(*(Text(cell, style="dim") for cell in row))
     return table
 
@@ -218,7 +223,7 @@ def _moral(
     return (
         f"\nAP ranks each held-out link against every non-link. {BIASED} AP, which is "
         f"often\nreported, takes as many sampled non-links as links: {best} then\n"
-        f"looks {numbers.times(biased[best].ap / exact[best].ap)} better."
+        f"looks {text.times(biased[best].ap / exact[best].ap)} better."
     )
 
 
@@ -249,12 +254,12 @@ def _rows(
     return {key: [record[key] for record in records] for key in records[0]}
 
 
-def _print_end(screen: Screen, written: list[Path]) -> None:
-    screen.show("", "Written", *(f"  {path}" for path in written))
-    screen.show("", "Next, with files of your own", make_facts(_NEXT_STEPS))
+def _print_end(console: Console, written: list[Path]) -> None:
+    console.show("", "Written", *(f"  {path}" for path in written))
+    console.show("", "Next, with files of your own", make_facts(_NEXT_STEPS))
 
 
-def _worked_example(screen: Screen, folder: Path) -> None:
+def _worked_example(console: Console, folder: Path) -> None:
     from gelato import worked_example
     from gelato.drawing import save_figure
     from gelato.report.figures import draw_example
@@ -265,7 +270,7 @@ def _worked_example(screen: Screen, folder: Path) -> None:
     rows = [
         (
             label,
-            numbers.count(negatives),
+            text.count(negatives),
             f"{measured[name]['auc']:.2f}",
             f"{measured[name]['ap']:.2f}",
         )
@@ -274,7 +279,7 @@ def _worked_example(screen: Screen, folder: Path) -> None:
             ("unbiased", "all pairs", example.negatives),
         )
     ]
-    screen.show(
+    console.show(
         f"A bad model: {example.false_first:,} false pairs stand above all "
         f"{example.positives:,} true ones.\n",
         make_table("measured against", "negatives", "AUC", "AP", rows=rows),
@@ -282,4 +287,4 @@ def _worked_example(screen: Screen, folder: Path) -> None:
         "\nWritten",
         *(f"  {path}" for path in written),
     )
-    screen.give({**measured, "files": [str(path) for path in written]})
+    console.give({**measured, "files": [str(path) for path in written]})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen
+from gelato import text
+from gelato.cli.console import Console
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     Memory,
@@ -98,7 +98,7 @@ def evaluate(
     memory: Memory = None,
 ) -> None:
     """Measure a model: rank held-out edges among all non-edges."""
-    screen = Screen(output)
+    console = Console(output)
     check_output_file(save_split, (".parquet",))
     protocols = protocols_of(protocol)
     limit = check_long(long, protocols)
@@ -109,25 +109,24 @@ def evaluate(
     if folder is None:
         name = model.model or "ac"
         made = make_model(name, model)
-        loaded, full_split = load_split(data, split, screen)
+        loaded, full_split = load_split(data, split, console)
         require_positives(full_split, part)  # type: ignore[arg-type]
     else:
         refuse_beside_run(folder, data, split, model)
         made = load_run_model(folder)
         name, full_split = made.name, split_of_run(made, folder, part)
         loaded = LoadedGraph(full_split.graph, str(folder))
-    for text in loaded.graph.notes:
-        screen.note(text)
+    console.note(*loaded.graph.notes)
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(screen, name, made, used, part, candidates, long, run.threads)
+    job = _Job(console, name, made, used, part, candidates, long, run.threads)
     job.stored = folder is not None
     if run.dry_run:
         job.forecast()
         return
     job.threads = respect_memory(
-        screen,
+        console,
         memory,
         made,
         full_split,
@@ -140,16 +139,16 @@ def evaluate(
     try:
         if not job.stored:
             keep = long.resume
-            fit_model(screen, name, made, full_split, folder=keep, resume=bool(keep))
+            fit_model(console, name, made, full_split, folder=keep, resume=bool(keep))
         results = [job.run(kind) for kind in protocols]
     except KeyboardInterrupt as stop:
         raise Interrupted(_how_to_go_on(long.resume)) from stop
-    _tell_density(screen, results)
+    _tell_density(console, results)
     if save_split is not None:
         full_split.save(save_split)
     restricted = rule != CandidateOptions()
     _print(job, loaded, results, left_out, restricted=restricted)
-    screen.give(
+    console.give(
         {
             "data": loaded.to_dict(),
             "split": describe_split(full_split),
@@ -170,12 +169,12 @@ def _how_to_go_on(kept: Path | None) -> str:
     return f"What is done is in {kept}: the same command goes on from there."
 
 
-def _tell_density(screen: Screen, results: list[Evaluation]) -> None:
+def _tell_density(console: Console, results: list[Evaluation]) -> None:
     """Say so where telling near pairs from far ones spared nothing worth while."""
     counts = results[0].counts
     if counts.nearly_all_near and counts.num_negatives >= _LARGE:
-        screen.note(
-            f"{numbers.count(counts.near_pairs or 0)} candidates are joined by walks: "
+        console.note(
+            f"{text.count(counts.near_pairs or 0)} candidates are joined by walks: "
             "nearly all, so that every pair was visited."
         )
 
@@ -195,7 +194,7 @@ class _Job:
 
     def __init__(
         self,
-        screen: Screen,
+        console: Console,
         name: str,
         model: Any,
         split: EdgeSplit,
@@ -204,7 +203,7 @@ class _Job:
         long: LongOptions,
         threads: int | None,
     ) -> None:
-        self.screen, self.name, self.model = screen, name, model
+        self.console, self.name, self.model = console, name, model
         self.split, self.part, self.candidates = split, part, candidates
         self.long, self.threads = long, threads
         self.stored = False  # a model from a folder, which is fitted already
@@ -225,22 +224,22 @@ class _Job:
         }
 
     def forecast(self) -> None:
-        tell_compilation(self.screen, RANKING_KERNELS)
+        tell_compilation(self.console, RANKING_KERNELS)
         coming = forecast_ranking(self.model, self.split, **self.options)
         told = "is trained first: see gelato fit --dry-run"
-        give_forecasts(self.screen, {self.name: coming or told})
+        give_forecasts(self.console, {self.name: coming or told})
         if coming is not None and not self.stored and is_trained(self.model):
-            self.screen.note("the training comes first: see gelato fit --dry-run.")
+            self.console.note("the training comes first: see gelato fit --dry-run.")
 
     def run(self, protocol: str) -> Evaluation:
         from gelato.ranking import evaluate
 
-        tell_compilation(self.screen, RANKING_KERNELS)
+        tell_compilation(self.console, RANKING_KERNELS)
         special: dict[str, Any] = {}
         if protocol == "all":
             special = {"estimate": self.long.estimate, "resume": self.long.resume}
             tell_long_run(
-                self.screen,
+                self.console,
                 self.model,
                 self.split.train_graph,
                 self.candidates,
@@ -248,7 +247,7 @@ class _Job:
                 estimate=self.long.estimate,
                 threads=self.threads,
             )
-        with self.screen.progress(f"ranking with {self.name}") as progress:
+        with self.console.progress(f"ranking with {self.name}") as progress:
             return evaluate(
                 self.model,
                 self.split,
@@ -269,26 +268,26 @@ def _print(
     *,
     restricted: bool,
 ) -> None:
-    screen, split = job.screen, job.split
+    console, split = job.console, job.split
     seed = "" if split.seed is None else f", seed {split.seed}"
-    screen.show(
+    console.show(
         f"{model_title(job.name, job.model)} on {loaded.name}: "
-        f"{numbers.plural(job.num_positives, f'{job.part} edge')} among "
-        f"{numbers.count(job.candidates.count)} candidate pairs "
+        f"{text.plural(job.num_positives, f'{job.part} edge')} among "
+        f"{text.count(job.candidates.count)} candidate pairs "
         f"({split.kind} split{seed})\n",
         evaluation_table(results, restricted=restricted),
     )
     if left_out:
         total = left_out + job.num_positives
-        screen.show(
+        console.show(
             f"\n{left_out:,} of {total:,} {job.part} edges are no candidates: the "
             "numbers speak of the others only."
         )
     for result in results:
         if result.estimate is not None:
-            screen.show(f"\n{ESTIMATE}: {estimate_text(result.estimate)}")
+            console.show(f"\n{ESTIMATE}: {estimate_text(result.estimate)}")
     if any(result.biased for result in results):
-        screen.show(
+        console.show(
             f"\n{BIASED}: measured against as many random non-edges as edges, which "
             "flatters every model."
         )

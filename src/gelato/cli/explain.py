@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gelato.cli.console import Screen
+from gelato.cli.console import Console
 from gelato.cli.inputs import node_of
 from gelato.cli.options import OutputOptions, grouped
 from gelato.cli.outputs import check_output_file
@@ -44,16 +44,16 @@ def explain(
 
     Ids that start with a dash come after two dashes: gelato explain run -- -1 7
     """
-    screen = Screen(output)
+    console = Console(output)
     check_output_file(picture, _PICTURES)
     model = load_run_model(folder)
     ends = (node_of(model.graph_, text) for text in (source, target))
     why = model.explain(*ends, top=top)
     if picture is not None:
         _draw(why, picture)
-        screen.note(f"wrote {picture}")
-    screen.show(*why.to_text().splitlines())
-    screen.give(
+        console.note(f"wrote {picture}")
+    console.show(*why.to_text().splitlines())
+    console.give(
         {
             "run": str(folder),
             "model": describe_model(model.name, model),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table, safe
-from gelato.cli.forecasts import RANKING_KERNELS, tell_compilation
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table, safe
+from gelato.cli.forecasts import RANKING_KERNELS, TRAINING_KERNELS, tell_compilation
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split, require_positives
 from gelato.cli.long_runs import Rate, check_estimate
 from gelato.cli.options import (
@@ -25,7 +25,6 @@ from gelato.cli.options import (
     grouped,
 )
 from gelato.cli.progress import (
-    TRAINING_KERNELS,
     Interrupted,
     fit_model,
     is_trained,
@@ -90,7 +89,7 @@ def seconds_of(choice: ChoiceOptions) -> float:
 
 
 def choose(
-    screen: Screen,
+    console: Console,
     split: EdgeSplit,
     model: ModelOptions,
     choice: ChoiceOptions,
@@ -103,27 +102,27 @@ def choose(
 
     require_positives(split, "valid")
     if len(split.valid) < _FEW_EDGES:
-        screen.note(
-            f"only {numbers.plural(len(split.valid), 'validation edge')}: the choice "
+        console.note(
+            f"only {text.plural(len(split.valid), 'validation edge')}: the choice "
             "is a rough one; hold out more with --valid 0.2, or name a --model."
         )
     seconds = seconds_of(choice)
-    title = f"choosing a model within {numbers.duration(seconds)}"
-    with watch_notes(screen), screen.progress(title) as bar:
+    title = f"choosing a model within {text.duration(seconds)}"
+    with watch_notes(console), console.progress(title) as bar:
         return choose_model(
             split,
             seconds=seconds,
             seed=1 if model.seed is None else model.seed,
             threads=threads,
-            progress=_Watch(screen, bar),
+            progress=_Watch(console, bar),
         )
 
 
 class _Watch:
     """Tells what is tried: a bar of seconds, or a line now and then."""
 
-    def __init__(self, screen: Screen, bar: Progress | None) -> None:
-        self.screen, self.bar = screen, bar
+    def __init__(self, console: Console, bar: Progress | None) -> None:
+        self.console, self.bar = console, bar
         self.last_line = monotonic()
 
     def __call__(self, what: str, done: float, total: float) -> None:
@@ -131,7 +130,7 @@ class _Watch:
             self.bar(round(done), round(total))
         elif monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()
-            self.screen.line(f"{done:.0f} of {total:.0f} s: trying {what}")
+            self.console.line(f"{done:.0f} of {total:.0f} s: trying {what}")
 
 
 def candidates_table(stored: dict[str, Any]) -> Any:
@@ -146,18 +145,18 @@ def candidates_table(stored: dict[str, Any]) -> Any:
         table.add_row(
             ("* " if row["chosen"] else "  ") + row["model"],
             row["parameters"].replace(" = ", "=").replace(",", ""),
-            f"{numbers.percent(row['ap'])} %",
-            _mean(row) if parts else numbers.short_duration(row["seconds"]),
+            f"{text.percent(row['ap'])} %",
+            _mean(row) if parts else text.short_duration(row["seconds"]),
         )
     return table
 
 
 def _mean(row: dict[str, Any]) -> str:
     # Training once is long enough: it is compared by the validation edges alone.
-    return "-" if row["kind"] == "trained" else f"{numbers.percent(row['mean_ap'])} %"
+    return "-" if row["kind"] == "trained" else f"{text.percent(row['mean_ap'])} %"
 
 
-def give_candidates(screen: Screen, split: EdgeSplit, choice: ChoiceOptions) -> None:
+def give_candidates(console: Console, split: EdgeSplit, choice: ChoiceOptions) -> None:
     """Print what would compete, as the whole result of a command."""
     from gelato.choosing import untrained
 
@@ -165,12 +164,12 @@ def give_candidates(screen: Screen, split: EdgeSplit, choice: ChoiceOptions) -> 
     listed = [(name, parameters) for _, name, parameters in untrained(split)]
     names = ", ".join(dict.fromkeys(name for name, _ in listed))
     trained = " and gelato" if split.graph.num_attributes else ""
-    screen.show(
-        f"{numbers.plural(len(listed), 'untrained candidate')} ({names}){trained} "
-        f"compete on {numbers.plural(len(split.valid), 'validation edge')} within "
-        f"{numbers.duration(seconds_of(choice))}."
+    console.show(
+        f"{text.plural(len(listed), 'untrained candidate')} ({names}){trained} "
+        f"compete on {text.plural(len(split.valid), 'validation edge')} within "
+        f"{text.duration(seconds_of(choice))}."
     )
-    screen.give(
+    console.give(
         {
             "choice_forecast": {
                 "seconds": seconds_of(choice),
@@ -188,7 +187,7 @@ _TITLES = {"ap": "AP", "mrr": "MRR", "auc": "AUC"}
 
 
 def train(
-    screen: Screen,
+    console: Console,
     name: str,
     model: Any,
     split: EdgeSplit,
@@ -203,7 +202,7 @@ def train(
     if threads is not None and hasattr(model, "threads"):
         model.threads = threads
     try:
-        fit_model(screen, name, model, split, folder=folder, resume=resume)
+        fit_model(console, name, model, split, folder=folder, resume=resume)
     except KeyboardInterrupt as stop:
         raise Interrupted(_how_to_go_on(folder)) from stop
     if hasattr(model, "threads"):
@@ -218,7 +217,7 @@ def _how_to_go_on(folder: Path | None) -> str:
 
 
 def measure(
-    screen: Screen,
+    console: Console,
     model: Any,
     split: EdgeSplit,
     threads: int | None,
@@ -233,13 +232,13 @@ def measure(
     """
     try:
         kept = folder if folder is not None and has_checkpoint(folder) else None
-        return _measure(screen, model, split, threads, estimate, kept)
+        return _measure(console, model, split, threads, estimate, kept)
     except KeyboardInterrupt as stop:
         raise Interrupted(_how_to_go_on(folder)) from stop
 
 
 def _measure(
-    screen: Screen,
+    console: Console,
     model: Any,
     split: EdgeSplit,
     threads: int | None,
@@ -252,7 +251,7 @@ def _measure(
     for title, part in _PARTS.items():
         if not len(split.positives(part)):  # type: ignore[arg-type]
             continue
-        with screen.progress(f"ranking the {title} edges") as progress:
+        with console.progress(f"ranking the {title} edges") as progress:
             result = evaluate(
                 model,
                 split,
@@ -289,7 +288,7 @@ def metrics_table(metrics: dict[str, dict[str, Any]]) -> Any:
     for row in _ROWS:
         cells = [_TITLES.get(row, row)]
         for result in metrics.values():
-            cells += [numbers.percent(_value(result, row)), _chance(result, row)]
+            cells += [text.percent(_value(result, row)), _chance(result, row)]
         table.add_row(*cells)
     return table
 
@@ -307,7 +306,7 @@ def _chance(result: dict[str, Any], row: str) -> str:
         "mrr": random_mrr(negatives),
         "auc": 0.5,
     }
-    return numbers.percent(chances.get(row, result["random_ap"]))
+    return text.percent(chances.get(row, result["random_ap"]))
 
 
 def add(app: typer.Typer) -> None:
@@ -340,7 +339,7 @@ def fit(
     Without --model, plain heuristics, models with attributes and Gelato compete on
     the validation edges within --budget seconds. --preset and --set alone mean Gelato.
     """
-    screen = Screen(output)
+    console = Console(output)
     check_estimate(estimate)
     made = (
         None if is_open(model, choice) else make_model(model.model or "gelato", model)
@@ -348,35 +347,34 @@ def fit(
     stored = None
     if not run.dry_run:
         stored = look_into_folder(folder, resume=resume, overwrite=overwrite)
-    loaded, parts = load_split(data, split, screen)
-    for text in loaded.graph.notes:
-        screen.note(text)
-    _prepare(screen, made, model, data)
+    loaded, parts = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
+    _prepare(console, made, model, data)
     if run.dry_run:
-        _forecast(screen, made, parts, choice)
+        _forecast(console, made, parts, choice)
         return
     if stored is not None:
         check_same_split(stored, folder, parts)
         if made is not None:
             check_same_run(stored, folder, made)
-        screen.note(f"{folder} is finished already: these are its numbers.")
+        console.note(f"{folder} is finished already: these are its text.")
         made, measured = load_run_model(folder), stored.metrics
     else:
         with claimed_folder(folder, resume=resume, overwrite=overwrite):
             if made is None:
-                chosen = choose(screen, parts, model, choice, threads=run.threads)
+                chosen = choose(console, parts, model, choice, threads=run.threads)
                 made, more = chosen.model, {"choice": chosen.to_dict()}
             else:
-                job = (screen, made.name, made, parts, folder)
+                job = (console, made.name, made, parts, folder)
                 train(*job, resume=resume, threads=run.threads)
                 more = {}
             found = measure(
-                screen, made, parts, run.threads, estimate=estimate, folder=folder
+                console, made, parts, run.threads, estimate=estimate, folder=folder
             )
             measured = found | more
             keep(made, folder, measured)
-    _print(screen, made, loaded, folder, measured)
-    screen.give(
+    _print(console, made, loaded, folder, measured)
+    console.give(
         {
             "data": loaded.to_dict(),
             "split": describe_split(parts),
@@ -388,50 +386,52 @@ def fit(
     )
 
 
-def _prepare(screen: Screen, made: Any, model: ModelOptions, data: DataOptions) -> None:
+def _prepare(
+    console: Console, made: Any, model: ModelOptions, data: DataOptions
+) -> None:
     """Say what may help, and what takes time once."""
     if made is not None:
-        _suggest_preset(screen, made.name, model, data)
+        _suggest_preset(console, made.name, model, data)
     trained = made is None or is_trained(made)
-    tell_compilation(screen, TRAINING_KERNELS if trained else RANKING_KERNELS)
+    tell_compilation(console, TRAINING_KERNELS if trained else RANKING_KERNELS)
 
 
 def _suggest_preset(
-    screen: Screen, name: str, model: ModelOptions, data: DataOptions
+    console: Console, name: str, model: ModelOptions, data: DataOptions
 ) -> None:
     from gelato.models.presets import PRESETS
 
     if name == "gelato" and model.preset is None and data.dataset in PRESETS:
-        screen.note(
+        console.note(
             f"the paper's parameters for this graph come with --preset {data.dataset}."
         )
 
 
 def _forecast(
-    screen: Screen, model: Any, split: EdgeSplit, choice: ChoiceOptions
+    console: Console, model: Any, split: EdgeSplit, choice: ChoiceOptions
 ) -> None:
     from gelato.cli.forecasts import forecast_training, give_training_forecast
 
     if model is None:
-        give_candidates(screen, split, choice)
+        give_candidates(console, split, choice)
         return
-    coming = forecast_training(screen, model, split) if is_trained(model) else None
-    give_training_forecast(screen, model.name, coming)
+    coming = forecast_training(console, model, split) if is_trained(model) else None
+    give_training_forecast(console, model.name, coming)
 
 
 def _print(
-    screen: Screen,
+    console: Console,
     model: Any,
     loaded: LoadedGraph,
     folder: Path,
     measured: dict[str, Any],
 ) -> None:
-    screen.show(f"{model_title(model.name, model)} on {safe(loaded.name)}")
+    console.show(f"{model_title(model.name, model)} on {safe(loaded.name)}")
     choice = measured.get("choice")
     if choice is not None:
-        screen.show(
-            f"chosen in {numbers.duration(choice['seconds'])} from "
-            f"{numbers.plural(len(choice['candidates']), 'candidate')}: "
+        console.show(
+            f"chosen in {text.duration(choice['seconds'])} from "
+            f"{text.plural(len(choice['candidates']), 'candidate')}: "
             f"{choice['reason']}",
             "",
             candidates_table(choice),
@@ -439,17 +439,17 @@ def _print(
     training = measured.get("training")
     if training is not None:
         skipped = training["skipped_steps"]
-        lost = f", {numbers.plural(skipped, 'step')} skipped" if skipped else ""
-        screen.show(
-            f"{numbers.plural(training['epochs'], 'epoch')} in "
-            f"{numbers.duration(training['seconds'])}, best after epoch "
+        lost = f", {text.plural(skipped, 'step')} skipped" if skipped else ""
+        console.show(
+            f"{text.plural(training['epochs'], 'epoch')} in "
+            f"{text.duration(training['seconds'])}, best after epoch "
             f"{training['best_epoch']} by validation {training['metric']} "
-            f"{numbers.percent(training['best_value'])}{lost}"
+            f"{text.percent(training['best_value'])}{lost}"
         )
     metrics = measured.get("metrics", {})
     if metrics:
-        screen.show("", metrics_table(metrics))
-    screen.show(
+        console.show("", metrics_table(metrics))
+    console.show(
         "",
         make_facts(
             [

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.progress import is_trained, watch_notes
 from gelato.errors import UsageError
 
@@ -29,13 +29,14 @@ _LONG = 60.0  # seconds that deserve a warning
 
 RANKING_KERNELS = ("near_walks", "counting")
 SELECTING_KERNELS = ("near_walks",)
+TRAINING_KERNELS = (*RANKING_KERNELS, "walk_training", "group_loss", "deal")
 
 
-def tell_compilation(screen: Screen, kernels: Iterable[str]) -> None:
+def tell_compilation(console: Console, kernels: Iterable[str]) -> None:
     """Say so if kernels are about to be compiled, which happens once."""
     if all(_is_compiled(name) for name in kernels):
         return
-    screen.note("compiling kernels, once per installation (about ten seconds).")
+    console.note("compiling kernels, once per installation (about ten seconds).")
 
 
 def _is_compiled(name: str) -> bool:
@@ -73,50 +74,50 @@ def forecast_model(
 
 
 def tell_long_run(
-    screen: Screen, model: Any, graph: Any, rule: Any, runs: int = 1, **options: Any
+    console: Console, model: Any, graph: Any, rule: Any, runs: int = 1, **options: Any
 ) -> None:
     """Say what is coming if it will take over a minute."""
-    if screen.quiet or rule.count < _WORTH_A_FORECAST:
+    if console.quiet or rule.count < _WORTH_A_FORECAST:
         return
     from gelato.ranking.forecast import forecast
 
     coming = forecast(model, graph, candidates=rule, **options)
     if runs * coming.seconds >= _LONG:
-        screen.note(
-            f"{numbers.count(coming.pairs)} candidate pairs, about "
-            f"{numbers.duration(runs * coming.seconds)} and "
-            f"{numbers.size(coming.peak_bytes)} of memory."
+        console.note(
+            f"{text.count(coming.pairs)} candidate pairs, about "
+            f"{text.duration(runs * coming.seconds)} and "
+            f"{text.size(coming.peak_bytes)} of memory."
         )
 
 
-def show_forecasts(screen: Screen, forecasts: dict[str, Forecast | str]) -> None:
+def show_forecasts(console: Console, forecasts: dict[str, Forecast | str]) -> None:
     """Print forecasts by model; text says why there is none."""
     rows = []
     for name, coming in forecasts.items():
         if isinstance(coming, str):
             continue
-        near = "all" if coming.near_pairs is None else numbers.count(coming.near_pairs)
+        near = "all" if coming.near_pairs is None else text.count(coming.near_pairs)
         rows.append(
             (
                 name,
-                numbers.count(coming.pairs),
+                text.count(coming.pairs),
                 near,
-                numbers.size(coming.peak_bytes),
-                numbers.duration(coming.seconds),
+                text.size(coming.peak_bytes),
+                text.duration(coming.seconds),
             )
         )
     columns = ("model", "candidate pairs", "visited one by one", "memory", "time")
     if rows:
-        screen.show(make_table(*columns, rows=rows))
+        console.show(make_table(*columns, rows=rows))
     reasons = [(name, x) for name, x in forecasts.items() if isinstance(x, str)]
     if reasons:
-        screen.show(make_facts(reasons))
+        console.show(make_facts(reasons))
 
 
-def give_forecasts(screen: Screen, forecasts: dict[str, Forecast | str]) -> None:
+def give_forecasts(console: Console, forecasts: dict[str, Forecast | str]) -> None:
     """Print forecasts as the whole result of a command."""
-    show_forecasts(screen, forecasts)
-    screen.give({"forecast": forecast_data(forecasts)})
+    show_forecasts(console, forecasts)
+    console.give({"forecast": forecast_data(forecasts)})
 
 
 def forecast_data(forecasts: dict[str, Forecast | str]) -> list[dict[str, Any]]:
@@ -164,13 +165,13 @@ class TrainingForecast:
 
 
 def forecast_training(
-    screen: Screen, model: Any, split: EdgeSplit
+    console: Console, model: Any, split: EdgeSplit
 ) -> TrainingForecast | None:
     """Time the first steps of a training; ``None`` if there is nothing to train."""
     from gelato.storage import peak_bytes
     from gelato.training.step_times import time_steps
 
-    with watch_notes(screen):
+    with watch_notes(console):
         trial = time_steps(model, split)
     if trial is None:
         return None
@@ -196,55 +197,55 @@ def forecast_training(
 
 
 def give_training_forecast(
-    screen: Screen, name: str, coming: TrainingForecast | None
+    console: Console, name: str, coming: TrainingForecast | None
 ) -> None:
     """Print the forecast of a training as the whole result of a command."""
     if coming is None:
-        screen.show(f"{name} learns nothing on this graph: it only ranks.")
-        screen.give({"training_forecast": None})
+        console.show(f"{name} learns nothing on this graph: it only ranks.")
+        console.give({"training_forecast": None})
         return
-    pairs = "sampled" if coming.pairs is None else numbers.count(coming.pairs)
-    screen.show(
+    pairs = "sampled" if coming.pairs is None else text.count(coming.pairs)
+    console.show(
         make_facts(
             [
                 ("edges", f"{coming.edges:,} for training"),
                 ("pairs", f"{pairs} per epoch"),
                 *_preparation(coming),
-                ("step", f"{numbers.short_duration(coming.step_seconds)}"),
+                ("step", f"{text.short_duration(coming.step_seconds)}"),
                 (
                     "epoch",
-                    f"{numbers.short_duration(coming.epoch_seconds)}: "
-                    f"{numbers.plural(coming.steps, 'step')}, then a validation of "
-                    f"{numbers.short_duration(coming.validation_seconds)}",
+                    f"{text.short_duration(coming.epoch_seconds)}: "
+                    f"{text.plural(coming.steps, 'step')}, then a validation of "
+                    f"{text.short_duration(coming.validation_seconds)}",
                 ),
                 (
                     "training",
                     f"{about(coming.seconds, most=coming.patience is not None)} for "
-                    f"{numbers.plural(coming.epochs, 'epoch')}{_may_stop(coming)}",
+                    f"{text.plural(coming.epochs, 'epoch')}{_may_stop(coming)}",
                 ),
-                ("memory", numbers.size(coming.peak_bytes)),
+                ("memory", text.size(coming.peak_bytes)),
             ]
         )
     )
-    screen.give({"training_forecast": asdict(coming)})
+    console.give({"training_forecast": asdict(coming)})
 
 
 def about(seconds: float, *, most: bool) -> str:
     """Return a time to fit as text; it is the most for what may stop early."""
-    return f"{'at most ' if most else ''}about {numbers.duration(seconds)}"
+    return f"{'at most ' if most else ''}about {text.duration(seconds)}"
 
 
 def _may_stop(coming: TrainingForecast) -> str:
     if coming.patience is None:
         return ""
-    checks = numbers.plural(coming.patience, "validation")
+    checks = text.plural(coming.patience, "validation")
     return f"; it stops after {checks} without gain"
 
 
 def _preparation(coming: TrainingForecast) -> list[tuple[str, str]]:
     if coming.preparation_seconds == 0:
         return []
-    return [("preparation", numbers.short_duration(coming.preparation_seconds))]
+    return [("preparation", text.short_duration(coming.preparation_seconds))]
 
 
 def _pairs(model: Any, split: EdgeSplit) -> int | None:
@@ -291,7 +292,7 @@ _UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def parse_size(text: str) -> int:
+def parse_size(given: str) -> int:
     """Return an amount of memory in bytes.
 
     Examples
@@ -299,10 +300,10 @@ def parse_size(text: str) -> int:
     >>> parse_size("4GB"), parse_size("1.5 gib"), parse_size("2000")
     (4000000000, 1610612736, 2000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", given.upper())
     if found is None or (found[3] and not found[2]) or float(found[1]) == 0:
         raise UsageError(
-            f"--memory {text!r} is not an amount of memory.",
+            f"--memory {given!r} is not an amount of memory.",
             hint="Give a number and a unit, for example 4GB or 500MB.",
         )
     unit = _BINARY[found[2]] if found[3] else _UNITS[found[2]]
@@ -310,7 +311,7 @@ def parse_size(text: str) -> int:
 
 
 def respect_memory(
-    screen: Screen,
+    console: Console,
     limit: str | None,
     model: Any,
     data: Graph | EdgeSplit,
@@ -323,7 +324,7 @@ def respect_memory(
 
     Parameters
     ----------
-    screen : Screen
+    console : Console
         Told where fewer threads are used.
     limit : str, optional
         What ``--memory`` gave; None allows everything.
@@ -342,7 +343,7 @@ def respect_memory(
         return threads
     allowed = parse_size(limit)
     if not stored and is_trained(model):
-        _check_training(screen, model, data, allowed)
+        _check_training(console, model, data, allowed)
         return threads
     from gelato.ranking.forecast import forecast
 
@@ -356,26 +357,26 @@ def respect_memory(
     fitting = int((allowed - coming.resident_bytes) // max(own, 1.0))
     if fitting < 1:
         _refuse(model.name, coming.resident_bytes + own, allowed)
-    screen.note(f"{fitting} of {coming.threads} threads, to stay within {limit}.")
+    console.note(f"{fitting} of {coming.threads} threads, to stay within {limit}.")
     return fitting
 
 
 def _check_training(
-    screen: Screen, model: Any, data: Graph | EdgeSplit, allowed: int
+    console: Console, model: Any, data: Graph | EdgeSplit, allowed: int
 ) -> None:
     """Refuse a training whose first steps need too much."""
     from gelato.cli.forecasts import forecast_training
     from gelato.splits import EdgeSplit, split_edges
 
     split = data if isinstance(data, EdgeSplit) else split_edges(data, test=0.0)
-    coming = forecast_training(screen, copy.copy(model), split)
+    coming = forecast_training(console, copy.copy(model), split)
     if coming is not None and coming.peak_bytes > allowed:
         _refuse(model.name, coming.peak_bytes, allowed)
 
 
 def _refuse(name: str, needed: float, allowed: int) -> None:
     raise UsageError(
-        f"{name} would need about {numbers.size(needed)} of memory on this graph, and "
-        f"--memory allows {numbers.size(allowed)}.",
+        f"{name} would need about {text.size(needed)} of memory on this graph, and "
+        f"--memory allows {text.size(allowed)}.",
         hint="Allow more, or see what each model needs: gelato check.",
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from gelato import text as numbers
-from gelato.cli.console import Screen
+from gelato import text
+from gelato.cli.console import Console
 from gelato.cli.options import CandidateOptions, DataOptions, SplitOptions
 from gelato.cli.settings import assignments
 from gelato.errors import InputError, UsageError
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gelato.splits import EdgeSplit
 
 
-def node_of(graph: Graph, text: str) -> Hashable:
+def node_of(graph: Graph, written: str) -> Hashable:
     """Return the id of a graph that is written like this, or suggest near ones."""
     from gelato.graph.graph import unknown_node
 
-    tries: list[Hashable] = [text]
+    tries: list[Hashable] = [written]
     with suppress(ValueError):
-        tries.append(int(text))
+        tries.append(int(written))
     index = next((found for x in tries if (found := graph.find(x)) is not None), None)
     if index is None:
-        written = [str(node) for node in graph.node_ids.tolist()]
+        names = [str(node) for node in graph.node_ids.tolist()]
         # Two ids may be written alike; then the type of neither can be told.
-        if written.count(text) == 1:
-            index = written.index(text)
+        if names.count(written) == 1:
+            index = names.index(written)
         else:
             raise InputError(
                 unknown_node(tries[-1], graph.node_ids),
@@ -64,7 +64,7 @@ class LoadedGraph:
         }
 
 
-def load_graph(data: DataOptions, screen: Screen) -> LoadedGraph:
+def load_graph(data: DataOptions, console: Console) -> LoadedGraph:
     """Read the graph that the options name; exactly one of two ways."""
     if (data.edges is None) == (data.dataset is None):
         both = data.edges is not None
@@ -76,7 +76,7 @@ def load_graph(data: DataOptions, screen: Screen) -> LoadedGraph:
             "NAME (citeseer needs no download).",
         )
     if data.dataset is not None:
-        loaded = _load_dataset(data, screen)
+        loaded = _load_dataset(data, console)
     else:
         assert data.edges is not None
         loaded = _load_tables(data, data.edges)
@@ -85,7 +85,7 @@ def load_graph(data: DataOptions, screen: Screen) -> LoadedGraph:
     return loaded
 
 
-def _load_dataset(data: DataOptions, screen: Screen) -> LoadedGraph:
+def _load_dataset(data: DataOptions, console: Console) -> LoadedGraph:
     from gelato.datasets import load_dataset
 
     assert data.dataset is not None
@@ -95,7 +95,7 @@ def _load_dataset(data: DataOptions, screen: Screen) -> LoadedGraph:
             f"{idle[0]} says how to read a table, and --dataset needs none.",
             hint=f"Leave out {idle[0]}, or give your own graph with --edges FILE.",
         )
-    graph = load_dataset(data.dataset, progress=screen.note)
+    graph = load_dataset(data.dataset, progress=console.note)
     return LoadedGraph(graph, data.dataset)
 
 
@@ -133,31 +133,31 @@ def _load_tables(data: DataOptions, edges: Path) -> LoadedGraph:
     return LoadedGraph(graph, str(edges), report)
 
 
-def _column(text: str | None) -> str | int | None:
+def _column(given: str | None) -> str | int | None:
     """Return a column's position where digits are given, else its name."""
-    return int(text) if text is not None and text.isdecimal() else text
+    return int(given) if given is not None and given.isdecimal() else given
 
 
-def _delimiter(text: str | None) -> str | None:
+def _delimiter(given: str | None) -> str | None:
     names = {"tab": "\t", r"\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-    return None if text is None else names.get(text, text)
+    return None if given is None else names.get(given, given)
 
 
 def load_split(
-    data: DataOptions, split: SplitOptions, screen: Screen
+    data: DataOptions, split: SplitOptions, console: Console
 ) -> tuple[LoadedGraph, EdgeSplit]:
     """Read a graph and divide its edges as the options say."""
     from gelato.splits import EdgeSplit, split_by_time, split_edges
 
     _refuse_mixed(split)
     if split.train or split.valid_edges or split.test_edges:
-        return _given_split(data, split, screen)
+        return _given_split(data, split, console)
     if split.split_file is not None and not split.split_file.is_file():
         raise InputError(
             f"There is no split file {split.split_file}.",
             hint="Make one with: gelato evaluate ... --save-split FILE.parquet",
         )
-    loaded = load_graph(data, screen)
+    loaded = load_graph(data, console)
     if loaded.graph.num_edges == 0:
         raise InputError(
             f"{loaded.name} has no edges, so there is nothing to split.",
@@ -197,7 +197,7 @@ def _refuse_mixed(split: SplitOptions) -> None:
 
 
 def _given_split(
-    data: DataOptions, split: SplitOptions, screen: Screen
+    data: DataOptions, split: SplitOptions, console: Console
 ) -> tuple[LoadedGraph, EdgeSplit]:
     from gelato.splits import split_given
 
@@ -217,7 +217,7 @@ def _given_split(
             made = split_given(None, split.train, *held_out, directed=data.directed)
             return LoadedGraph(made.graph, str(split.train)), made
         data = replace(data, edges=split.train)
-    loaded = load_graph(data, screen)
+    loaded = load_graph(data, console)
     made = split_given(loaded.graph, split.train, *held_out)
     return replace(loaded, graph=made.graph), made
 
@@ -296,7 +296,7 @@ def require_positives(split: EdgeSplit, part: Part) -> None:
     """Refuse a split whose part is empty, in the words of the command line."""
     if len(split.positives(part)):
         return
-    edges = numbers.plural(split.graph.num_edges, "edge")
+    edges = text.plural(split.graph.num_edges, "edge")
     raise InputError(
         f"The {part} part of the split has no edges: there is nothing to rank "
         f"(the graph has {edges}).",

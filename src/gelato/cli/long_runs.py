@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
+from gelato import text
 from gelato.cli.progress import is_trained
 from gelato.errors import UsageError
 
@@ -99,7 +99,7 @@ def _refuse_no_folder(place: Path) -> None:
         )
 
 
-def parse_time(text: str) -> float:
+def parse_time(given: str) -> float:
     """Return a time span in seconds.
 
     Examples
@@ -107,10 +107,10 @@ def parse_time(text: str) -> float:
     >>> parse_time("90"), parse_time("30 min"), parse_time("1.5h")
     (90.0, 1800.0, 5400.0)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", given.lower())
     if found is None or found[2] not in _UNITS or float(found[1]) == 0:
         raise UsageError(
-            f"--time-limit {text!r} is not a time.",
+            f"--time-limit {given!r} is not a time.",
             hint="Give a number and a unit, for example 90s, 30min or 2h.",
         )
     return float(found[1]) * _UNITS[found[2]]
@@ -159,9 +159,9 @@ def respect_time(
     asked = options.pop("estimate", None)
     what = "ranking all" if asked is None else f"an estimate at {asked:g} of"
     raise UsageError(
-        f"With {name}, {what} {numbers.count(coming.pairs)} candidate pairs would take "
-        f"about {numbers.duration(coming.seconds)}, and --time-limit allows "
-        f"{numbers.duration(limit)}.",
+        f"With {name}, {what} {text.count(coming.pairs)} candidate pairs would take "
+        f"about {text.duration(coming.seconds)}, and --time-limit allows "
+        f"{text.duration(limit)}.",
         hint=_way_out(limit, asked, model, split, options),
     )
 
@@ -176,6 +176,6 @@ def _way_out(
             continue
         coming = forecast_ranking(model, split, estimate=rate, **options)
         if coming is not None and coming.seconds <= limit:
-            spent = numbers.duration(coming.seconds)
+            spent = text.duration(coming.seconds)
             return f"Estimate it: --estimate {rate:g} takes about {spent}. {more}."
     return f"Not even --estimate {_RATES[-1]:g} fits. {more}."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, safe
+from gelato import text
+from gelato.cli.console import Console, safe
 from gelato.cli.forecasts import (
     SELECTING_KERNELS,
     Memory,
@@ -108,24 +108,23 @@ def predict(
 
     Beside a run folder, --edges and --attributes give a newer version of its graph.
     """
-    screen = Screen(output)
+    console = Console(output)
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
-    made, loaded = _model_and_graph(screen, data, model, folder)
+    made, loaded = _model_and_graph(console, data, model, folder)
     graph, name = loaded.graph, made.name
-    for text in graph.notes:
-        screen.note(text)
+    console.note(*graph.notes)
     candidates = None
     if asked.pairs is None:
         candidates = make_candidates(rule, graph, _known(graph, asked.exclude))
     wanted = _wanted(graph, asked, rule)
-    tell_compilation(screen, SELECTING_KERNELS)
+    tell_compilation(console, SELECTING_KERNELS)
     if run.dry_run:
         stored = folder is not None
-        _forecast(screen, made, graph, candidates, run.threads, stored=stored)
+        _forecast(console, made, graph, candidates, run.threads, stored=stored)
         return
     threads = respect_memory(
-        screen,
+        console,
         memory,
         made,
         graph,
@@ -134,23 +133,22 @@ def predict(
         candidates=candidates,
     )
     if folder is None:
-        _fit(screen, made, graph)
+        _fit(console, made, graph)
     if candidates is not None:
-        tell_long_run(screen, made, graph, candidates, threads=threads)
-    with screen.progress(f"predicting with {name}") as progress:
+        tell_long_run(console, made, graph, candidates, threads=threads)
+    with console.progress(f"predicting with {name}") as progress:
         found = made.prediction(threads=threads, progress=progress, **wanted)
     links = found.table
-    for text in (*_shortage(asked.top, links.height), *found.notes):
-        screen.note(text)
-    write_links(screen, links, file)
+    console.note(*(*_shortage(asked.top, links.height), *found.notes))
+    write_links(console, links, file)
     if candidates is None:
-        said = numbers.plural(links.height, "given pair")
+        said = text.plural(links.height, "given pair")
     else:
-        pairs = numbers.plural(candidates.count, "candidate pair")
-        said = f"{numbers.plural(links.height, 'link')} of {pairs}"
-    screen.show(f"{model_title(name, made)} on {safe(loaded.name)}: {said}")
-    show_links(screen, links, file)
-    screen.give(
+        pairs = text.plural(candidates.count, "candidate pair")
+        said = f"{text.plural(links.height, 'link')} of {pairs}"
+    console.show(f"{model_title(name, made)} on {safe(loaded.name)}: {said}")
+    show_links(console, links, file)
+    console.give(
         {
             "data": loaded.to_dict(),
             "model": describe_model(name, made),
@@ -162,27 +160,27 @@ def predict(
 
 
 def _model_and_graph(
-    screen: Screen, data: DataOptions, model: ModelOptions, folder: Path | None
+    console: Console, data: DataOptions, model: ModelOptions, folder: Path | None
 ) -> tuple[Any, LoadedGraph]:
     """Return a model that is to be fitted, or the one that a folder holds."""
     if folder is None:
-        return make_model(model.model or "ac", model), load_graph(data, screen)
+        return make_model(model.model or "ac", model), load_graph(data, console)
     refuse_beside_run(folder, model)
     if data.edges is None:
         refuse_beside_run(folder, data)
     made = load_run_model(folder)
     if data.edges is None:
         return made, LoadedGraph(made.graph_, str(folder))
-    newer = load_graph(data, screen)
-    screen.note(
-        f"{folder} holds {numbers.plural(made.graph_.num_edges, 'edge')}; predicting "
+    newer = load_graph(data, console)
+    console.note(
+        f"{folder} holds {text.plural(made.graph_.num_edges, 'edge')}; predicting "
         f"from the {newer.graph.num_edges:,} of {newer.name}."
     )
     over_newer = with_newer_graph(made, folder, newer)
     return over_newer, replace(newer, graph=over_newer.graph_)
 
 
-def _fit(screen: Screen, model: Any, graph: Graph) -> None:
+def _fit(console: Console, model: Any, graph: Graph) -> None:
     """Fit a model to all edges; a heuristic also learns what precision to expect."""
     from gelato.splits import split_edges
 
@@ -193,7 +191,7 @@ def _fit(screen: Screen, model: Any, graph: Graph) -> None:
             known = split_edges(graph, test=0.0)
         except GelatoError:
             known = graph
-    fit_model(screen, model.name, model, known)
+    fit_model(console, model.name, model, known)
 
 
 def _refuse_mixed(asked: AskedOptions, rule: CandidateOptions) -> None:
@@ -263,7 +261,7 @@ def _shortage(top: int | None, found: int) -> list[str]:
 
 
 def _forecast(
-    screen: Screen,
+    console: Console,
     model: Any,
     graph: Graph,
     candidates: Candidates | None,
@@ -281,4 +279,4 @@ def _forecast(
             stored=stored,
         )
     }
-    give_forecasts(screen, coming)
+    give_forecasts(console, coming)

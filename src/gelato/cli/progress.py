@@ -10,21 +10,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gelato import text as numbers
-from gelato.cli.console import Screen
+from gelato import text
+from gelato.cli.console import Console
 
 if TYPE_CHECKING:
     from gelato.graph import Graph
     from gelato.splits import EdgeSplit
 
 
-TRAINING_KERNELS = (
-    "near_walks",
-    "counting",
-    "walk_training",
-    "group_loss",
-    "deal",
-)
 _LONG = 60.0  # seconds that deserve a word before they pass
 _LINE_SECONDS = 5.0  # between lines where there is no terminal
 _TIMED_STEPS = 3  # the first one also prepares and is not counted
@@ -44,7 +37,7 @@ def is_trained(model: Any) -> bool:
 
 
 def fit_model(
-    screen: Screen,
+    console: Console,
     name: str,
     model: Any,
     data: Graph | EdgeSplit,
@@ -55,7 +48,7 @@ def fit_model(
     """Fit a model, showing how far it has come if that takes time."""
     if not is_trained(model):
         return model.fit(data)
-    with watch_training(screen, name, model) as watch:
+    with watch_training(console, name, model) as watch:
         model.fit(
             data,
             folder=folder,
@@ -63,16 +56,15 @@ def fit_model(
             on_epoch=watch.on_epoch,
             on_step=watch.on_step,
         )
-    for text in model.notes_:
-        screen.note(text)
+    console.note(*model.notes_)
     return model
 
 
 @contextmanager
-def watch_training(screen: Screen, name: str, model: Any) -> Iterator[Watch]:
+def watch_training(console: Console, name: str, model: Any) -> Iterator[Watch]:
     """Yield callbacks for a training, behind a bar or lines on stderr."""
-    watch = Watch(screen, name, model)
-    with watch_notes(screen):
+    watch = Watch(console, name, model)
+    with watch_notes(console):
         try:
             yield watch
         finally:
@@ -80,9 +72,9 @@ def watch_training(screen: Screen, name: str, model: Any) -> Iterator[Watch]:
 
 
 @contextmanager
-def watch_notes(screen: Screen) -> Iterator[None]:
+def watch_notes(console: Console) -> Iterator[None]:
     """Show warnings of the library as notes."""
-    handler = _Notes(screen)
+    handler = _Notes(console)
     logger = logging.getLogger("gelato")
     logger.addHandler(handler)
     # Without this, the words of the library would also appear raw on stderr.
@@ -97,12 +89,12 @@ def watch_notes(screen: Screen) -> Iterator[None]:
 class _Notes(logging.Handler):
     """Turns warnings of the library into notes."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
-        self.screen = screen
+        self.console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.screen.note(record.getMessage())
+        self.console.note(record.getMessage())
 
 
 class Watch:
@@ -110,7 +102,7 @@ class Watch:
 
     Parameters
     ----------
-    screen : Screen
+    console : Console
         Where to.
     name : str
         What is trained.
@@ -118,14 +110,14 @@ class Watch:
         Has ``epochs`` and ``metric``, and ``steps_`` once training begins.
     """
 
-    def __init__(self, screen: Screen, name: str, model: Any) -> None:
-        self.screen, self.name = screen, name
+    def __init__(self, console: Console, name: str, model: Any) -> None:
+        self.console, self.name = console, name
         self.model, self.epochs, self.metric = model, model.epochs, model.metric
         self.started: float | None = None
         self.last_line = -_LINE_SECONDS
         self.steps = 0
         self.first_epoch = 1
-        self.bar = screen.training_bar(f"training {name}")
+        self.bar = console.training_bar(f"training {name}")
 
     def on_step(self, epoch: int, batch: int) -> None:
         """Note a step; after a few of them, tell of a long training."""
@@ -141,16 +133,16 @@ class Watch:
 
     def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
         """Show what an epoch gave."""
-        text = epoch_text(entry, state, self.metric)
+        told = epoch_text(entry, state, self.metric)
         if self.bar is not None:
-            self.bar.describe(f"epoch {entry['epoch']}/{self.epochs}  {text}")
+            self.bar.describe(f"epoch {entry['epoch']}/{self.epochs}  {told}")
             return
         now, last = monotonic(), entry["epoch"] == self.epochs
         if not last and now - self.last_line < _LINE_SECONDS:
             return
         self.last_line = now
-        left = "" if last else f", {numbers.duration(self._left(entry['epoch']))} left"
-        self.screen.line(f"epoch {entry['epoch']} of {self.epochs}: {text}{left}")
+        left = "" if last else f", {text.duration(self._left(entry['epoch']))} left"
+        self.console.line(f"epoch {entry['epoch']} of {self.epochs}: {told}{left}")
 
     def close(self) -> None:
         """Take the bar away."""
@@ -168,9 +160,9 @@ class Watch:
         rest = (self.epochs - self.first_epoch + 1) * self.model.steps_
         seconds = (monotonic() - self.started) / self.steps * rest
         if seconds >= _LONG:
-            self.screen.note(
-                f"{numbers.plural(rest, 'step')} of {self.name} take about "
-                f"{numbers.duration(seconds)}, validation not counted."
+            self.console.note(
+                f"{text.plural(rest, 'step')} of {self.name} take about "
+                f"{text.duration(seconds)}, validation not counted."
             )
 
 
@@ -179,9 +171,9 @@ def epoch_text(entry: dict[str, Any], state: Any, metric: str) -> str:
     loss = "none" if entry["loss"] is None else f"{entry['loss']:.4g}"
     parts = [f"loss {loss}"]
     if metric in entry:
-        parts.append(f"{metric} {numbers.percent(entry[metric])}")
+        parts.append(f"{metric} {text.percent(entry[metric])}")
     if state.best_value is not None:
-        best = numbers.percent(state.best_value)
+        best = text.percent(state.best_value)
         parts.append(f"best {best} (epoch {state.best_epoch})")
     return ", ".join(parts)
 

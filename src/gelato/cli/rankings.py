@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_table, shortened
+from gelato import text
+from gelato.cli.console import Console, make_table, shortened
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gelato.ranking import Estimate, Evaluation
 
 
-SHOWN = 20  # rows on the screen; files and JSON get all of them
+SHOWN = 20  # rows on the console; files and JSON get all of them
 
 # What is left out first where a line would be too long.
 _OPTIONAL = ("attribute_similarity", "common_neighbours", "expected_precision")
@@ -30,20 +30,20 @@ _LINK_TITLES = {
 }
 
 
-def show_links(screen: Screen, links: pl.DataFrame, file: Path | None) -> None:
+def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
     """Print the best links, and where the others are."""
-    screen.show("", links_table(screen, links))
+    console.show("", links_table(console, links))
     if links.height > SHOWN and file is None:
         rest = links.height - SHOWN
-        screen.show("", f"{rest:,} more: write all of them with -o links.csv")
+        console.show("", f"{rest:,} more: write all of them with -o links.csv")
 
 
-def links_table(screen: Screen, links: pl.DataFrame, most: int = SHOWN) -> Any:
+def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any:
     """Return the first rows, with as many columns as fit."""
     links = links.head(most)
     some = [name for name in _OPTIONAL if links[name].null_count() < links.height]
     table = _table(links, some)
-    while some and not screen.fits(table):
+    while some and not console.fits(table):
         some = some[1:]
         table = _table(links, some)
     return table
@@ -57,13 +57,13 @@ def _table(links: pl.DataFrame, optional: list[str]) -> Any:
     rows = []
     for link in links.iter_rows(named=True):
         row = [
-            numbers.count(link["rank"]),
+            text.count(link["rank"]),
             shortened(link["source"]),
             shortened(link["target"]),
-            numbers.score(link["score"]),
+            text.score(link["score"]),
             *(_cell(name, link[name]) for name in shown),
-            f"{numbers.degree(link['source_degree'])} and "
-            f"{numbers.degree(link['target_degree'])}",
+            f"{text.degree(link['source_degree'])} and "
+            f"{text.degree(link['target_degree'])}",
         ]
         rows.append([*row, "yes" if link["known"] else ""] if known else row)
     columns = ["rank", "source", "target", "score", *titles, "degrees"]
@@ -76,18 +76,18 @@ def _cell(name: str, value: float | None) -> str:
     if value is None:
         return "-"
     if name == "expected_precision":
-        return f"{numbers.percent(value)} %"
-    return numbers.count(value) if name == "common_neighbours" else f"{value:.3f}"
+        return f"{text.percent(value)} %"
+    return text.count(value) if name == "common_neighbours" else f"{value:.3f}"
 
 
-def write_links(screen: Screen, links: pl.DataFrame, file: Path | None) -> None:
+def write_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
     """Write all links to a file, if one is named."""
     if file is None:
         return
     from gelato.io import write_table
 
     write_table(links, file)
-    screen.note(f"wrote {numbers.plural(links.height, 'link')} to {file}")
+    console.note(f"wrote {text.plural(links.height, 'link')} to {file}")
 
 
 BIASED = "BIASED"
@@ -134,7 +134,7 @@ def _title(result: Evaluation, exact: str) -> str:
 def estimate_text(estimate: Estimate) -> str:
     """Say what an estimate rests on."""
     return (
-        f"the positives and {numbers.plural(estimate.near_pairs, 'near pair')} (at "
+        f"the positives and {text.plural(estimate.near_pairs, 'near pair')} (at "
         "most two edges apart) were scored exactly, and a random sample of "
         f"{estimate.sampled_pairs:,} of the other {estimate.far_pairs:,} pairs. The "
         "intervals hold the exact values with 95 % confidence."
@@ -143,12 +143,12 @@ def estimate_text(estimate: Estimate) -> str:
 
 def _metric_rows(result: Evaluation) -> list[tuple[str, str, str, str]]:
     """Return name, value, interval and the expected value of a random order."""
-    chance = numbers.percent(result.random_ap)
+    chance = text.percent(result.random_ap)
     negatives = result.counts.num_negatives
     expected = {
-        "mrr": numbers.percent(random_mrr(negatives)),
+        "mrr": text.percent(random_mrr(negatives)),
         "auc": "50.00",
-        **{f"hits@{k}": numbers.percent(random_hits(negatives, k)) for k in _KS},
+        **{f"hits@{k}": text.percent(random_hits(negatives, k)) for k in _KS},
     }
     values = {
         "ap": result.ap,
@@ -160,7 +160,7 @@ def _metric_rows(result: Evaluation) -> list[tuple[str, str, str, str]]:
     rows = [
         (
             _TITLES.get(name, name),
-            numbers.percent(value),
+            text.percent(value),
             _interval(result, name),
             expected.get(name, chance),
         )
@@ -168,14 +168,14 @@ def _metric_rows(result: Evaluation) -> list[tuple[str, str, str, str]]:
     ]
     # Of negatives that were not scored some may tie, too.
     least = "at least " if result.estimated else ""
-    tied = f"{least}{numbers.percent(result.tied_share)}"
+    tied = f"{least}{text.percent(result.tied_share)}"
     return [*rows, ("positives tied", tied, "", "")]
 
 
 def _interval(result: Evaluation, name: str) -> str:
     if not result.estimated:
         return ""
-    low, high = (numbers.percent(limit) for limit in result.interval(name))
+    low, high = (text.percent(limit) for limit in result.interval(name))
     return low if low == high else f"{low} to {high}"
 
 
@@ -215,7 +215,7 @@ def comparison_table(
         for place, entry in enumerate(part):
             table.add_row(*_comparison_row(entry, paired, beside, best=place == 0))
         if part:
-            chance = numbers.percent(statistics.fmean(e["random_ap"] for e in part))
+            chance = text.percent(statistics.fmean(e["random_ap"] for e in part))
             label = f"random, {BIASED}" if biased else "random order"
             expected = {"prec@100%": chance, "auc": "50.00"}
             row = [label, chance, *("" for _ in paired)]
@@ -242,11 +242,11 @@ def _comparison_row(
         style = "bold" if best else ""
     mean, limits = entry["mean"], entry["interval"]["ap"]
     margin = None if limits is None else limits["high"] - mean["ap"]
-    cells = [name, numbers.percent_margin(mean["ap"], margin)]
+    cells = [name, text.percent_margin(mean["ap"], margin)]
     if paired:
         cells.append(difference_text(entry["difference"]["ap"]))
-    spent = {"time": numbers.duration(entry["seconds"])}
-    cells += [spent.get(key) or numbers.percent(mean[key]) for key in beside]
+    spent = {"time": text.duration(entry["seconds"])}
+    cells += [spent.get(key) or text.percent(mean[key]) for key in beside]
     return [Text(cell, style=style) for cell in cells]
 
 
@@ -255,4 +255,4 @@ def difference_text(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
     margin = None if found["high"] is None else found["high"] - found["value"]
-    return numbers.percent_difference(found["value"], margin)
+    return text.percent_difference(found["value"], margin)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gelato.cli.console import Screen
+from gelato.cli.console import Console
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
 from gelato.cli.inputs import node_of
 from gelato.cli.options import OutputOptions, grouped
@@ -70,7 +70,7 @@ def report(
     ] = None,
 ) -> None:
     """Write one offline page about a run: ranking, curves, links and why."""
-    screen = Screen(output)
+    console = Console(output)
     given = folders or []
     _refuse_mixed(given, comparison, top, nodes)
     place = file
@@ -79,15 +79,15 @@ def report(
     if place is None or len(given) != 1 or given[0].is_dir():
         check_output_file(place, _SUFFIXES)
     if comparison is None:
-        tell_compilation(screen, {*RANKING_KERNELS, *SELECTING_KERNELS})
+        tell_compilation(console, {*RANKING_KERNELS, *SELECTING_KERNELS})
     options: dict[str, Any] = {"top": 100 if top is None else top, "threads": threads}
-    summary = _summary(screen, given, comparison, nodes, options)
+    summary = _summary(console, given, comparison, nodes, options)
     if place is not None:
         from gelato.report.page import write_report
 
         write_report(summary, place)
-    _print(screen, summary, place)
-    screen.give(summary)
+    _print(console, summary, place)
+    console.give(summary)
 
 
 def _refuse_mixed(
@@ -110,7 +110,7 @@ def _refuse_mixed(
 
 
 def _summary(
-    screen: Screen,
+    console: Console,
     folders: list[Path],
     comparison: Path | None,
     nodes: str | None,
@@ -124,7 +124,7 @@ def _summary(
     if len(folders) > 1:
         return summarise_runs(folders, threads=options["threads"])
     named = None if nodes is None else _node_ids(folders[0], nodes)
-    return summarise_run(folders[0], nodes=named, say=screen.line, **options)
+    return summarise_run(folders[0], nodes=named, say=console.line, **options)
 
 
 def _node_ids(folder: Path, text: str) -> list[Any]:
@@ -143,11 +143,11 @@ def _node_ids(folder: Path, text: str) -> list[Any]:
     return found
 
 
-def _print(screen: Screen, summary: dict[str, Any], place: Path | None) -> None:
+def _print(console: Console, summary: dict[str, Any], place: Path | None) -> None:
     from gelato.report.wording import comparison_verdict, run_verdict
 
     several = summary["kind"] == "comparison"
     verdict = comparison_verdict if several else run_verdict
-    screen.show(verdict(summary))
+    console.show(verdict(summary))
     if place is not None:
-        screen.show(f"written: {place}")
+        console.show(f"written: {place}")

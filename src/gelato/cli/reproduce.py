@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import about
 from gelato.cli.options import EngineOptions, OutputOptions, grouped
 from gelato.cli.outputs import check_output_file
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(
-    screen: Screen,
+    console: Console,
     experiments: Sequence[Experiment],
     place: Place,
     seeds: tuple[int, ...] | None,
@@ -47,12 +47,12 @@ def show_plan(
     for job in missing:
         cost, started = _UNKNOWN, False
         if job.spec is not None:
-            cost = _cost(screen, job.spec, known, trained, place)
+            cost = _cost(console, job.spec, known, trained, place)
             started = (place.work / job.spec.name).is_dir()
         total += cost.seconds or 0.0
         rows.append({"run": job.title, "started": started} | asdict(cost))
     every = count_parts(experiments, seeds)
-    screen.show(f"{every - len(missing)} of {every} runs are recorded.")
+    console.show(f"{every - len(missing)} of {every} runs are recorded.")
     if rows:
         lines = [
             (
@@ -62,11 +62,11 @@ def show_plan(
             )
             for row in rows
         ]
-        screen.show("", make_table("missing run", "time to fit", "", rows=lines))
+        console.show("", make_table("missing run", "time to fit", "", rows=lines))
         if total:
             most = any(row["may_stop_early"] for row in rows)
-            screen.show("", make_facts([("to fit in all", _text(total, most=most))]))
-    screen.give({"runs": every, "missing": rows, "seconds": total or None})
+            console.show("", make_facts([("to fit in all", _text(total, most=most))]))
+    console.give({"runs": every, "missing": rows, "seconds": total or None})
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _known_costs(specs: Sequence[RunSpec], place: Place) -> dict[str, _Cost]:
 
 
 def _cost(
-    screen: Screen,
+    console: Console,
     spec: RunSpec,
     known: dict[str, _Cost],
     trained: set[str],
@@ -119,11 +119,11 @@ def _cost(
         return _Cost(0.0)
     trained.add(stage.name)
     if _key(spec) not in known:
-        known[_key(spec)] = _timed_cost(screen, spec)
+        known[_key(spec)] = _timed_cost(console, spec)
     return known[_key(spec)]
 
 
-def _timed_cost(screen: Screen, spec: RunSpec) -> _Cost:
+def _timed_cost(console: Console, spec: RunSpec) -> _Cost:
     """Time the first steps of a run, if its graph is on this machine."""
     from gelato.cli.forecasts import forecast_training
     from gelato.datasets import list_datasets, load_dataset
@@ -134,9 +134,9 @@ def _timed_cost(screen: Screen, spec: RunSpec) -> _Cost:
     model = make_run_model(spec)
     if spec.dataset not in here or not is_trained(model):
         return _UNKNOWN
-    screen.line(f"timing a few steps of {spec.method} on {spec.dataset}")
+    console.line(f"timing a few steps of {spec.method} on {spec.dataset}")
     split = split_edges(load_dataset(spec.dataset))
-    coming = forecast_training(screen, model, split)
+    coming = forecast_training(console, model, split)
     if coming is None:
         return _UNKNOWN
     return _Cost(coming.seconds, coming.patience is not None)
@@ -146,7 +146,7 @@ _STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
 
 
 def show_results(
-    screen: Screen,
+    console: Console,
     experiments: Sequence[Experiment],
     place: Place,
     seeds: tuple[int, ...] | None,
@@ -158,17 +158,17 @@ def show_results(
     missing: dict[str, str] = {}
     for order, part in enumerate(shown):
         one = part.experiment
-        screen.show(*([""] if order else []), f"{one.title} ({one.name})", "")
+        console.show(*([""] if order else []), f"{one.title} ({one.name})", "")
         if one.kind == "runs":
-            screen.show(cell_table(part.cells))
-            _show_states(screen, part.cells)
+            console.show(cell_table(part.cells))
+            _show_states(console, part.cells)
         for table in part.tables:
-            _show_table(screen, table)
-        files = _show_figures(screen, drawn.get(one.name, {}))
+            _show_table(console, table)
+        files = _show_figures(console, drawn.get(one.name, {}))
         documents.append({**part.to_dict(), "figures": files})
         missing |= part.missing
-    _show_missing(screen, missing)
-    screen.give({"experiments": documents})
+    _show_missing(console, missing)
+    console.give({"experiments": documents})
 
 
 @dataclass(frozen=True)
@@ -205,17 +205,19 @@ class _Shown:
         }
 
 
-def _show_table(screen: Screen, table: Table) -> None:
+def _show_table(console: Console, table: Table) -> None:
     if table.title:
-        screen.show(table.title)
+        console.show(table.title)
     if table.rows:
-        screen.show(make_table(*table.header, rows=table.rows, text=table.text), "")
+        console.show(make_table(*table.header, rows=table.rows, text=table.text), "")
 
 
-def _show_figures(screen: Screen, drawn: dict[str, list[Path]]) -> dict[str, list[str]]:
+def _show_figures(
+    console: Console, drawn: dict[str, list[Path]]
+) -> dict[str, list[str]]:
     for name, files in drawn.items():
         named = ", ".join(str(file) for file in files)
-        screen.show(f"figure {name}: {named or 'missing, nothing is recorded for it'}")
+        console.show(f"figure {name}: {named or 'missing, nothing is recorded for it'}")
     return {name: [str(file) for file in files] for name, files in drawn.items()}
 
 
@@ -248,26 +250,26 @@ def cell_table(found: Sequence[Cell]) -> Any:
     return table
 
 
-def _show_states(screen: Screen, found: Sequence[Cell]) -> None:
+def _show_states(console: Console, found: Sequence[Cell]) -> None:
     """Say why cells are estimated, reduced, or will stay empty."""
     from gelato.paper.cells import state_lines
 
     lines = state_lines(found)
     if lines:
-        screen.show("", *lines)
+        console.show("", *lines)
 
 
-def _show_missing(screen: Screen, missing: dict[str, str]) -> None:
+def _show_missing(console: Console, missing: dict[str, str]) -> None:
     from gelato.paper.document import by_command
 
     if missing:
-        screen.show("", "Missing, and what runs it")
+        console.show("", "Missing, and what runs it")
     for command, what in by_command(missing).items():
-        screen.show(f"  {command}", *(f"    {part}" for part in what))
+        console.show(f"  {command}", *(f"    {part}" for part in what))
 
 
 def list_experiments(
-    screen: Screen,
+    console: Console,
     experiments: Sequence[Experiment],
     place: Place,
     seeds: tuple[int, ...] | None,
@@ -279,7 +281,7 @@ def list_experiments(
     for one in experiments:
         every = count_parts([one], seeds)
         rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
-    screen.show(
+    console.show(
         make_table(
             "experiment",
             "what it is",
@@ -297,7 +299,7 @@ def list_experiments(
             text=3,
         )
     )
-    screen.give(
+    console.give(
         {
             "experiments": [
                 {
@@ -318,7 +320,7 @@ Drawn = dict[str, dict[str, list[Path]]]
 
 
 def run_missing(
-    screen: Screen,
+    console: Console,
     experiments: Sequence[Experiment],
     place: Place,
     seeds: tuple[int, ...] | None,
@@ -326,21 +328,21 @@ def run_missing(
     """Do what is missing, one thing after the other; on an engine, side by side."""
     from gelato.paper.jobs import missing_jobs
 
-    missing = _run_together(screen, missing_jobs(experiments, place, seeds), place)
+    missing = _run_together(console, missing_jobs(experiments, place, seeds), place)
     for done, job in enumerate(missing):
-        screen.line(f"run {done + 1} of {len(missing)}: {job.title}")
+        console.line(f"run {done + 1} of {len(missing)}: {job.title}")
         started = time.monotonic()
         try:
-            said = job.run(screen.note, partial(watch_training, screen, job.title))
+            said = job.run(console.note, partial(watch_training, console, job.title))
         except KeyboardInterrupt as stop:
             raise Interrupted(
                 "What was finished is recorded: the same command goes on from there."
             ) from stop
-        spent = numbers.duration(time.monotonic() - started)
-        screen.line(f"  {said} after {spent}")
+        spent = text.duration(time.monotonic() - started)
+        console.line(f"  {said} after {spent}")
 
 
-def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]:
+def _run_together(console: Console, missing: list[Job], place: Place) -> list[Job]:
     """Do the runs on the engine in use, if there is one; return what is left."""
     from gelato.engines import current_engine
     from gelato.paper.jobs import ap_text, run_title
@@ -350,12 +352,12 @@ def _run_together(screen: Screen, missing: list[Job], place: Place) -> list[Job]
     specs = [job.spec for job in missing if job.spec is not None]
     if engine is None or engine.name == "local" or not specs:
         return missing
-    screen.line(f"{numbers.plural(len(specs), 'run')} on {engine.workers} workers")
+    console.line(f"{text.plural(len(specs), 'run')} on {engine.workers} workers")
     runs = perform_together(engine, specs, place.results)
     try:
         for done, (spec, record) in enumerate(runs, start=1):
             said = ap_text(record["metrics"])
-            screen.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
+            console.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
     except KeyboardInterrupt as stop:
         raise Interrupted(
             "What was finished is recorded: the same command goes on from there."
@@ -375,7 +377,7 @@ def draw_all(experiments: Sequence[Experiment], place: Place, folder: Path) -> D
 
 
 def write_document(
-    screen: Screen,
+    console: Console,
     experiments: Sequence[Experiment],
     place: Place,
     path: Path,
@@ -399,9 +401,9 @@ def write_document(
         for name, found in drawn.items()
     }
     write_text_atomic(path, write_page(experiments, place.results, links))
-    screen.show(str(path))
+    console.show(str(path))
     files = [one for part in drawn.values() for found in part.values() for one in found]
-    screen.give({"written": str(path), "figures": [str(file) for file in files]})
+    console.give({"written": str(path), "figures": [str(file) for file in files]})
 
 
 def _link(file: Path, folder: Path) -> str:
@@ -499,23 +501,23 @@ def reproduce(
         write_document,
     )
 
-    screen = Screen(output)
+    console = Console(output)
     check_output_file(write_docs, (".md",))
     chosen = _experiments(what, datasets, methods, quick)
     place = _place(results, work, quick)
     seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
     if list_only:
-        list_experiments(screen, chosen, place, seed_list)
+        list_experiments(console, chosen, place, seed_list)
     elif write_docs is not None:
-        write_document(screen, chosen, place, write_docs, figures)
+        write_document(console, chosen, place, write_docs, figures)
     elif dry_run:
-        show_plan(screen, chosen, place, seed_list)
+        show_plan(console, chosen, place, seed_list)
     else:
         if not no_run:
-            run_missing(screen, chosen, place, seed_list)
+            run_missing(console, chosen, place, seed_list)
         folder = figures or (None if no_run else place.work / "figures")
         drawn = {} if folder is None else draw_all(chosen, place, folder)
-        show_results(screen, chosen, place, seed_list, drawn)
+        show_results(console, chosen, place, seed_list, drawn)
 
 
 def _place(results: Path, work: Path, quick: bool) -> Place:
@@ -551,11 +553,11 @@ def _experiments(
     return [one for one in chosen if one.rows]
 
 
-def _known_names(text: str, known: set[str], what: str) -> list[str]:
+def _known_names(given: str, known: set[str], what: str) -> list[str]:
     """Return the names of a list with commas; refuse one that is not known."""
     from gelato.paper.experiment import require_known
 
-    names = [name.strip() for name in text.split(",")]
+    names = [name.strip() for name in given.split(",")]
     for name in names:
         require_known(name, sorted(known), what)
     return names

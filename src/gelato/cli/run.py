@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, safe
+from gelato import text
+from gelato.cli.console import Console, make_facts, safe
 from gelato.cli.fit import choose, give_candidates, is_open, keep, measure, train
 from gelato.cli.forecasts import (
     SELECTING_KERNELS,
+    TRAINING_KERNELS,
     Memory,
     respect_memory,
     tell_compilation,
@@ -28,7 +29,7 @@ from gelato.cli.options import (
     grouped,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
-from gelato.cli.progress import TRAINING_KERNELS, is_trained
+from gelato.cli.progress import is_trained
 from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import LINKS, claimed_folder, look_into_folder
 from gelato.cli.settings import describe_model, make_model, model_title
@@ -77,45 +78,43 @@ def run_all(
 
     Fits as 'gelato fit' does, then predicts from all edges as 'gelato predict' does.
     """
-    screen = Screen(output)
+    console = Console(output)
     check_output_file(file, TABLE_SUFFIXES)
     made = (
         None if is_open(model, choice) else make_model(model.model or "gelato", model)
     )
     if folder is not None and not run.dry_run:
         look_into_folder(folder, resume=False, overwrite=overwrite)
-    loaded, parts = load_split(data, split, screen)
-    for text in loaded.graph.notes:
-        screen.note(text)
+    loaded, parts = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
     trained = made is None or is_trained(made)
     kernels = TRAINING_KERNELS if trained else ()
-    tell_compilation(screen, (*kernels, *SELECTING_KERNELS))
+    tell_compilation(console, (*kernels, *SELECTING_KERNELS))
     if run.dry_run:
-        _forecast(screen, made, parts, choice)
+        _forecast(console, made, parts, choice)
         return
     # Where the model is still open, at least ranking by walks has to fit.
     first = made or make_model("ac", ModelOptions())
-    threads = respect_memory(screen, memory, first, parts, threads=run.threads)
+    threads = respect_memory(console, memory, first, parts, threads=run.threads)
     asked = {"top": top, "max_per_node": max_per_node}
     kept = folder / LINKS if folder is not None and file is None else file
     with _place(folder, overwrite=overwrite):
         more: dict[str, Any] = {"choice": None}
         if made is None:
-            chosen = choose(screen, parts, model, choice, threads=threads)
+            chosen = choose(console, parts, model, choice, threads=threads)
             made, more = chosen.model, {"choice": chosen.to_dict()}
         else:
-            train(screen, made.name, made, parts, folder, threads=threads)
-        measured = measure(screen, made, parts, threads) | more
+            train(console, made.name, made, parts, folder, threads=threads)
+        measured = measure(console, made, parts, threads) | more
         if folder is not None:
             keep(made, folder, measured)
-        with screen.progress(f"predicting with {made.name}") as progress:
+        with console.progress(f"predicting with {made.name}") as progress:
             found = made.prediction(threads=threads, progress=progress, **asked)
-        for text in found.notes:
-            screen.note(text)
-        write_links(screen, found.table, kept)
-    _print(screen, made, loaded, measured, folder)
-    show_links(screen, found.table, kept)
-    screen.give(
+        console.note(*found.notes)
+        write_links(console, found.table, kept)
+    _print(console, made, loaded, measured, folder)
+    show_links(console, found.table, kept)
+    console.give(
         {
             "data": loaded.to_dict(),
             "split": describe_split(parts),
@@ -135,18 +134,18 @@ def _place(folder: Path | None, *, overwrite: bool) -> AbstractContextManager[No
     return claimed_folder(folder, overwrite=overwrite)
 
 
-def _forecast(screen: Screen, model: Any, split: Any, choice: ChoiceOptions) -> None:
+def _forecast(console: Console, model: Any, split: Any, choice: ChoiceOptions) -> None:
     from gelato.cli.forecasts import forecast_training, give_training_forecast
 
     if model is None:
-        give_candidates(screen, split, choice)
+        give_candidates(console, split, choice)
         return
-    coming = forecast_training(screen, model, split) if is_trained(model) else None
-    give_training_forecast(screen, model.name, coming)
+    coming = forecast_training(console, model, split) if is_trained(model) else None
+    give_training_forecast(console, model.name, coming)
 
 
 def _print(
-    screen: Screen,
+    console: Console,
     model: Any,
     loaded: LoadedGraph,
     measured: dict[str, Any],
@@ -156,9 +155,9 @@ def _print(
     rows = [
         (
             "graph",
-            f"{safe(loaded.name)}: {numbers.plural(graph.num_nodes, 'node')}, "
-            f"{numbers.plural(graph.num_edges, 'edge')}, "
-            f"{numbers.plural(graph.num_attributes, 'attribute')}",
+            f"{safe(loaded.name)}: {text.plural(graph.num_nodes, 'node')}, "
+            f"{text.plural(graph.num_edges, 'edge')}, "
+            f"{text.plural(graph.num_attributes, 'attribute')}",
         )
     ]
     if choice is None:
@@ -171,10 +170,10 @@ def _print(
         rows.append(
             (
                 "test AP",
-                f"{numbers.percent(test['ap'])} %, in a random order "
-                f"{numbers.percent(test['random_ap'])} %: "
-                f"{numbers.plural(test['positives'], 'held-out edge')} ranked among "
-                f"{numbers.count(pairs)} pairs",
+                f"{text.percent(test['ap'])} %, in a random order "
+                f"{text.percent(test['random_ap'])} %: "
+                f"{text.plural(test['positives'], 'held-out edge')} ranked among "
+                f"{text.count(pairs)} pairs",
             )
         )
     if folder is not None:
@@ -182,4 +181,4 @@ def _print(
             ("written", f"{folder}/"),
             ("why a link", f"gelato explain {folder} A B"),
         ]
-    screen.show(make_facts(rows))
+    console.show(make_facts(rows))

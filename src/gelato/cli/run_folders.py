@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
 # that help needs no torch. A test compares the two.
 CHECKPOINT = "checkpoint.safetensors"
-# Likewise of gelato.baselines.tlc_gnn.resumable: what a training had prepared before it began.
+# Likewise of gelato.baselines.tlc_gnn.resumable: what was prepared before training.
 PARTS = "*.parts.npz"
 # What other verbs put beside a run.
 LINKS, PAGE = "links.csv", "report.html"

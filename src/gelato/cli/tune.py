@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_facts, make_table, safe
+from gelato import text
+from gelato.cli.console import Console, make_facts, make_table, safe
 from gelato.cli.fit import keep, measure, train
-from gelato.cli.forecasts import RANKING_KERNELS, tell_compilation
+from gelato.cli.forecasts import RANKING_KERNELS, TRAINING_KERNELS, tell_compilation
 from gelato.cli.inputs import describe_split, load_split, require_positives
 from gelato.cli.options import (
     DataOptions,
@@ -28,7 +28,7 @@ from gelato.cli.options import (
     grouped,
 )
 from gelato.cli.outputs import check_output_file, new_folder
-from gelato.cli.progress import TRAINING_KERNELS, Interrupted, is_trained, watch_notes
+from gelato.cli.progress import Interrupted, is_trained, watch_notes
 from gelato.cli.run_folders import clear_run, look_into_folder
 from gelato.cli.settings import assignments, make_model
 from gelato.errors import OutputError, UsageError
@@ -50,15 +50,15 @@ class TuningWatch:
 
     Parameters
     ----------
-    screen : Screen
+    console : Console
         Where to.
     name : str
         Model that is tuned.
     """
 
-    def __init__(self, screen: Screen, name: str) -> None:
-        self.screen = screen
-        self.bar = screen.training_bar(f"tuning {name}")
+    def __init__(self, console: Console, name: str) -> None:
+        self.console = console
+        self.bar = console.training_bar(f"tuning {name}")
         self.last_line = monotonic()
 
     def __call__(self, what: str, done: float, total: float) -> None:
@@ -68,7 +68,7 @@ class TuningWatch:
             self.bar.step(round(_BAR_STEPS * min(1.0, done / total)), _BAR_STEPS)
         elif what and monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()
-            self.screen.line(f"{done:.1f} of {total:.0f}: trying {what}")
+            self.console.line(f"{done:.1f} of {total:.0f}: trying {what}")
 
     def close(self) -> None:
         """Take the bar away."""
@@ -76,26 +76,26 @@ class TuningWatch:
             self.bar.close()
 
 
-def show_tuned(screen: Screen, tuned: Tuned, data_name: str) -> None:
+def show_tuned(console: Console, tuned: Tuned, data_name: str) -> None:
     """Print the best trials."""
     records = tuned.records
     states = Counter(record.state for record in records)
     others = [f"{states[x]} {x}" for x in ("pruned", "failed") if states[x]]
     said = f" ({', '.join(others)})" if others else ""
-    screen.show(
+    console.show(
         f"{tuned.name} tuned on {safe(data_name)}: {tuned.search} search, "
-        f"{numbers.plural(len(records), 'trial')}{said} in "
-        f"{numbers.duration(sum(record.seconds for record in records))}",
+        f"{text.plural(len(records), 'trial')}{said} in "
+        f"{text.duration(sum(record.seconds for record in records))}",
         "",
         trials_table(records, tuned.best, tuned.metric),
     )
     ran = states["complete"]
     if ran > _MOST_ROWS:
-        screen.show(f"and {numbers.plural(ran - _MOST_ROWS, 'other complete trial')}")
+        console.show(f"and {text.plural(ran - _MOST_ROWS, 'other complete trial')}")
     failed = [record for record in records if record.state == "failed"]
     if failed:
-        screen.note(
-            f"{numbers.plural(len(failed), 'trial')} failed, the first because: "
+        console.note(
+            f"{text.plural(len(failed), 'trial')} failed, the first because: "
             f"{failed[0].reason}"
         )
 
@@ -112,9 +112,9 @@ def trials_table(records: Sequence[TrialRecord], best: TrialRecord, metric: str)
         table.add_row(
             ("* " if record is best else "  ") + str(record.number),
             *(short(record.parameters[name]) for name in names),
-            f"{numbers.percent(record.value or 0.0)} %",
+            f"{text.percent(record.value or 0.0)} %",
             *([str(record.epochs)] * trained),
-            numbers.short_duration(record.seconds),
+            text.short_duration(record.seconds),
         )
     return table
 
@@ -170,7 +170,7 @@ _MOST_COMBINATIONS = 20
 
 
 def give_tuning_forecast(
-    screen: Screen,
+    console: Console,
     plan: Plan,
     split: EdgeSplit,
     trials: int | None,
@@ -185,22 +185,22 @@ def give_tuning_forecast(
     known = [x for x in (allowed, expected) if x is not None]
     # A line search may go on after its first round, unless the trials are limited.
     number = allowed if plan.search == "line" and allowed else min(known, default=None)
-    each = _trial_seconds(screen, plan, blind(split))
+    each = _trial_seconds(console, plan, blind(split))
     rows = [
         ("search", _described(plan, allowed, expected)),
-        ("validation", numbers.plural(len(split.valid), "edge")),
-        ("a trial", f"about {numbers.short_duration(each)}"),
+        ("validation", text.plural(len(split.valid), "edge")),
+        ("a trial", f"about {text.short_duration(each)}"),
     ]
     whole = None if number is None else number * each
     if whole is not None:
         most = "at most " if is_trained(plan.make()) else ""
-        rows.append(("in all", f"{most}about {numbers.duration(whole)}"))
+        rows.append(("in all", f"{most}about {text.duration(whole)}"))
     if seconds is not None:
-        rows.append(("budget", numbers.duration(seconds)))
-    screen.show(_space_table(plan), "", make_facts(rows))
+        rows.append(("budget", text.duration(seconds)))
+    console.show(_space_table(plan), "", make_facts(rows))
     if plan.search == "grid":
-        _show_trials(screen, plan, first)
-    screen.give(
+        _show_trials(console, plan, first)
+    console.give(
         {
             "tuning_forecast": {
                 "model": plan.name,
@@ -219,13 +219,13 @@ def give_tuning_forecast(
 
 
 def _described(plan: Plan, allowed: int | None, expected: int | None) -> str:
-    limit = "" if allowed is None else f", at most {numbers.plural(allowed, 'trial')}"
+    limit = "" if allowed is None else f", at most {text.plural(allowed, 'trial')}"
     if plan.search == "grid":
-        return f"grid of {numbers.plural(expected or 0, 'combination')}{limit}"
+        return f"grid of {text.plural(expected or 0, 'combination')}{limit}"
     if plan.search == "free":
         return f"drawn by Optuna from what earlier trials gave{limit}"
     return (
-        f"line, {numbers.plural(expected or 0, 'trial')} in the first round, then "
+        f"line, {text.plural(expected or 0, 'trial')} in the first round, then "
         f"until a round changes nothing{limit}"
     )
 
@@ -242,17 +242,17 @@ def _space_table(plan: Plan) -> Any:
     return table
 
 
-def _show_trials(screen: Screen, plan: Plan, first: list[dict[str, Any]]) -> None:
+def _show_trials(console: Console, plan: Plan, first: list[dict[str, Any]]) -> None:
     names = list(plan.space)
     table = make_table("trial", *names)
     for number, parameters in enumerate(first[:_MOST_COMBINATIONS]):
         table.add_row(str(number), *(short(parameters[name]) for name in names))
-    screen.show("", table)
+    console.show("", table)
     if len(first) > _MOST_COMBINATIONS:
-        screen.show(f"and {len(first) - _MOST_COMBINATIONS:,} more")
+        console.show(f"and {len(first) - _MOST_COMBINATIONS:,} more")
 
 
-def _trial_seconds(screen: Screen, plan: Plan, split: EdgeSplit) -> float:
+def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
     """Forecast one trial, at the point where the search begins."""
     from gelato.cli.forecasts import forecast_training
     from gelato.ranking.evaluate import test_candidates
@@ -260,7 +260,7 @@ def _trial_seconds(screen: Screen, plan: Plan, split: EdgeSplit) -> float:
 
     model = plan.make()
     if is_trained(model):
-        coming = forecast_training(screen, model, split)
+        coming = forecast_training(console, model, split)
         if coming is not None:
             return coming.seconds
     elif hasattr(model, "fit"):
@@ -370,32 +370,31 @@ def tune(
     Test edges stay unseen. Without --model, Gelato is tuned. --set fixes a parameter,
     --try names what to search in place of the model's own parameters and values.
     """
-    screen = Screen(output)
+    console = Console(output)
     plan = _plan(model, search)
     place = search.study or (None if folder is None else folder / STUDY)
     if not run.dry_run:
         _check_places(folder, place, resume=resume, overwrite=overwrite)
-    loaded, parts = load_split(data, split, screen)
-    for text in loaded.graph.notes:
-        screen.note(text)
+    loaded, parts = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
     require_positives(parts, "valid")
     made = plan.make()
-    tell_compilation(screen, TRAINING_KERNELS if is_trained(made) else RANKING_KERNELS)
+    tell_compilation(console, TRAINING_KERNELS if is_trained(made) else RANKING_KERNELS)
     if run.dry_run:
         from gelato.cli.tune import give_tuning_forecast
 
-        give_tuning_forecast(screen, plan, parts, search.trials, search.budget)
+        give_tuning_forecast(console, plan, parts, search.trials, search.budget)
         return
-    _tell_few(screen, parts)
+    _tell_few(console, parts)
     with _places(folder, place, overwrite=overwrite):
-        tuned = _search(screen, plan, parts, search, place, run.threads, loaded.name)
+        tuned = _search(console, plan, parts, search, place, run.threads, loaded.name)
         measured = {}
         if folder is not None:
-            measured = _keep(screen, tuned, parts, folder, run.threads)
+            measured = _keep(console, tuned, parts, folder, run.threads)
     command = fit_command(tuned, data, split)
-    show_tuned(screen, tuned, loaded.name)
-    screen.show("", make_facts(_next_steps(folder, place, command)))
-    screen.give(
+    show_tuned(console, tuned, loaded.name)
+    console.show("", make_facts(_next_steps(folder, place, command)))
+    console.give(
         {
             "data": loaded.to_dict(),
             "split": describe_split(parts),
@@ -438,10 +437,10 @@ def _plan(model: ModelOptions, search: SearchOptions) -> Plan:
 def _values(name: str, given: list[str] | None) -> dict[str, tuple[Any, ...]]:
     """Return the values of ``--try``, checked as those of ``--set`` are."""
     found = {}
-    for key, text in assignments(given, "--try", "NAME=VALUE,VALUE").items():
+    for key, listed in assignments(given, "--try", "NAME=VALUE,VALUE").items():
         made = [
             make_model(name, ModelOptions(name, settings=[f"{key}={value.strip()}"]))
-            for value in text.split(",")
+            for value in listed.split(",")
         ]
         found[key] = tuple(getattr(one, key) for one in made)
     return found
@@ -485,7 +484,7 @@ def _places(
 
 
 def _search(
-    screen: Screen,
+    console: Console,
     plan: Plan,
     split: EdgeSplit,
     options: SearchOptions,
@@ -497,9 +496,9 @@ def _search(
     from gelato.tuning import TuningInterrupted
     from gelato.tuning.trial_loop import run_plan
 
-    watch = TuningWatch(screen, plan.name)
+    watch = TuningWatch(console, plan.name)
     try:
-        with watch_notes(screen):
+        with watch_notes(console):
             return run_plan(
                 plan,
                 split,
@@ -513,7 +512,7 @@ def _search(
     except TuningInterrupted as stop:
         watch.close()
         if stop.tuned is not None:
-            show_tuned(screen, stop.tuned, data_name)
+            show_tuned(console, stop.tuned, data_name)
         raise Interrupted(_how_to_go_on(study)) from stop
     finally:
         watch.close()
@@ -527,7 +526,7 @@ def _how_to_go_on(study: Path | None) -> str:
 
 
 def _keep(
-    screen: Screen, tuned: Tuned, split: EdgeSplit, folder: Path, threads: int | None
+    console: Console, tuned: Tuned, split: EdgeSplit, folder: Path, threads: int | None
 ) -> dict[str, Any]:
     """Write the best model as a run folder, and return what it records."""
     from gelato.tuning.trial import blind
@@ -536,22 +535,22 @@ def _keep(
         model = tuned.model
     else:
         model = tuned.make()
-        train(screen, tuned.name, model, split, None, threads=threads)
+        train(console, tuned.name, model, split, None, threads=threads)
     if not hasattr(model, "save"):
-        screen.note(f"{tuned.name} cannot be saved; the study is kept.")
+        console.note(f"{tuned.name} cannot be saved; the study is kept.")
         return {}
     # A split without test edges: they are for `gelato evaluate`, once all is decided.
-    found = measure(screen, model, blind(split), threads)
+    found = measure(console, model, blind(split), threads)
     found["metrics"]["validation"]["split"] = split.fingerprint
     measured = found | {"tuning": tuned.to_dict()}
     keep(model, folder, measured)
     return found
 
 
-def _tell_few(screen: Screen, split: EdgeSplit) -> None:
+def _tell_few(console: Console, split: EdgeSplit) -> None:
     if len(split.valid) < _FEW_EDGES:
-        screen.note(
-            f"only {numbers.plural(len(split.valid), 'validation edge')}: differences "
+        console.note(
+            f"only {text.plural(len(split.valid), 'validation edge')}: differences "
             "between trials are mostly chance; hold out more with --valid 0.2."
         )
 

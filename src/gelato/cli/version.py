@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 
 import gelato
-from gelato.cli.console import Screen, make_facts
+from gelato.cli.console import Console, make_facts
 from gelato.cli.options import OutputOptions, grouped
 
 _LIBRARIES = ("numpy", "scipy", "numba", "torch", "scikit-learn", "polars")
@@ -21,12 +21,14 @@ def add(app: typer.Typer) -> None:
 
 def show_version(output: OutputOptions) -> None:
     """Print the version, and those of the libraries that results depend on."""
-    screen = Screen(output)
+    console = Console(output)
     system = f"{platform.system()} {platform.machine()}"
     libraries = {name: _version(name) for name in _LIBRARIES}
     rows = [("Python", platform.python_version()), ("system", system)]
-    screen.show(f"gelato {gelato.__version__}", make_facts([*rows, *libraries.items()]))
-    screen.give(
+    console.show(
+        f"gelato {gelato.__version__}", make_facts([*rows, *libraries.items()])
+    )
+    console.give(
         {
             "python": platform.python_version(),
             "system": system,

@@ -15,7 +15,7 @@ from gelato.graph import Attributes, IntArray
 from gelato.io.columns import as_text, encode_column, to_numbers
 from gelato.io.report import ColumnChoice
 from gelato.io.tables import Table
-from gelato.io.wording import counted
+from gelato.text import plural
 
 # Below this share of filled cells a CSR matrix is smaller and faster than an array.
 _DENSE_FROM = 0.25
@@ -84,7 +84,7 @@ def _told(choices: Sequence[ColumnChoice]) -> list[str]:
         alike.setdefault(treated, []).append(choice.name)
     notes = []
     for (kind, width, reason), names in alike.items():
-        fate = f"read as {kind}, {counted(width, 'attribute')}"
+        fate = f"read as {kind}, {plural(width, 'attribute')}"
         fate = "not used" if kind == "drop" else fate
         if len(names) < _MANY_COLUMNS:
             notes += [f"column {name!r} {fate}: {reason}" for name in names]
@@ -140,7 +140,7 @@ def _distinct_rows(table: Table, nodes: IntArray, notes: list[str]) -> IntArray:
                 hint="Keep one row per node.",
             )
     if len(repeated):
-        merged = counted(len(repeated), "repeated equal row")
+        merged = plural(len(repeated), "repeated equal row")
         notes.append(f"{table.name}: merged {merged}")
     return np.sort(first).astype(np.int64)
 

@@ -16,7 +16,7 @@ from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray
 from gelato.io.report import ColumnChoice
 from gelato.io.tables import Table
-from gelato.io.wording import counted
+from gelato.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,7 +142,7 @@ def encode_numeric(table: Table, series: pl.Series) -> Encoded:
         )
     narrow[missing] = 0
     count = int(missing.sum())
-    note = f"column {series.name!r}: {counted(count, 'missing number')} read as 0"
+    note = f"column {series.name!r}: {plural(count, 'missing number')} read as 0"
     matrix = sp.csr_array(narrow[:, None])
     return Encoded(matrix, (series.name,), (note,) if count else ())
 
@@ -231,7 +231,7 @@ def encode_vector(table: Table, series: pl.Series) -> Encoded:
             )
         values[place] = filled
     names = tuple(f"{series.name}[{k}]" for k in range(width))
-    note = f"column {series.name!r}: {counted(missing, 'missing vector')} read as 0"
+    note = f"column {series.name!r}: {plural(missing, 'missing vector')} read as 0"
     matrix = sp.csr_array(values)
     return Encoded(matrix, names, (note,) if missing else ())
 
@@ -389,7 +389,7 @@ def _find_word_kind(series: pl.Series, cells: list[str]) -> tuple[str, str]:
     if words >= 3 and 2 * distinct > len(cells):
         return "text", f"{words:.0f} words per cell, few cells equal"
     if distinct <= _FEW or 2 * distinct <= len(cells):
-        return "category", counted(distinct, "different value")
+        return "category", plural(distinct, "different value")
     return "drop", (
         f"{distinct:,} different values in {len(cells):,} rows look like names; "
         "encode it as 'category' or 'text' to keep it"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gelato.errors import InputError
-from gelato.io.wording import counted
+from gelato.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,7 +78,7 @@ def parse_delimited(
     """
     text = text.replace("\r\n", "\n")
     text, skipped = _without_comments(text)
-    comments = counted(skipped, "comment line")
+    comments = plural(skipped, "comment line")
     notes = [f"{name}: skipped {comments} at the top"] if skipped else []
     if not text.strip():
         raise InputError(f"{name} has no rows.", hint="Write or export the file again.")

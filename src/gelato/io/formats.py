@@ -12,7 +12,7 @@ from gelato.errors import InputError, MissingExtraError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.io.attributes import encode_table
 from gelato.io.tables import read_table
-from gelato.io.wording import counted
+from gelato.text import plural
 
 
 def from_scipy(
@@ -178,7 +178,7 @@ def _networkx_weights(
                 hint="Weights must be positive, finite numbers.",
             )
         weights.append(number)
-    note = f"weight 1 for {counted(lacking, 'edge')} without a weight"
+    note = f"weight 1 for {plural(lacking, 'edge')} without a weight"
     return weights, [note] if lacking else []
 
 

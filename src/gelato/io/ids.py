@@ -19,7 +19,7 @@ from gelato.errors import InputError
 from gelato.graph import FloatArray, as_id_array
 from gelato.io.columns import read_times, read_weights
 from gelato.io.tables import Column, Table
-from gelato.io.wording import counted
+from gelato.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,7 +54,7 @@ def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
         changed = int((stripped != series).sum())
         notes = (
             [
-                f"{table.name}: removed white space around {counted(changed, 'id')} in "
+                f"{table.name}: removed white space around {plural(changed, 'id')} in "
                 f"column {column!r}"
             ]
             if changed
@@ -72,9 +72,7 @@ def _typed_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[
     if series.dtype == pl.String:
         _refuse_empty(table, column, series)
         padded = int((series.str.strip_chars() != series).sum())
-        note = (
-            f"{table.name}: white space kept around {counted(padded, 'id')} in column"
-        )
+        note = f"{table.name}: white space kept around {plural(padded, 'id')} in column"
         return Ids("text", series), [f"{note} {column!r}"] if padded else []
     if series.dtype.is_float():
         _refuse_empty(table, column, series.fill_nan(None))
@@ -209,7 +207,7 @@ def match_ids(known: Ids, other: Ids, table: Table) -> tuple[Ids, list[str]]:
             hint="Choose the id column with id=, or check that the files belong "
             "together.",
         )
-    note = f"{table.name}: matched {counted(changed, 'id')} across type or white space"
+    note = f"{table.name}: matched {plural(changed, 'id')} across type or white space"
     return converted, [note] if changed else []
 
 

@@ -33,7 +33,7 @@ from gelato.io.ids import (
 )
 from gelato.io.report import ReadReport
 from gelato.io.tables import Column, Table, read_table
-from gelato.io.wording import counted
+from gelato.text import plural
 
 _MISSING = ("zero", "drop", "error")
 
@@ -353,7 +353,7 @@ def _isolated(with_edges: npt.NDArray[np.bool_]) -> list[str]:
     count = int(np.count_nonzero(~with_edges))
     if not with_edges.any():
         return ["the graph has no edges"]
-    return [f"no edges at {counted(count, 'node')}"] if count else []
+    return [f"no edges at {plural(count, 'node')}"] if count else []
 
 
 def _missing_rows(
@@ -368,7 +368,7 @@ def _missing_rows(
     at = int(np.argmin(described))
     first = at if nodes.ids is None else nodes.ids[at]
     name = state.attribute_table.name
-    told = f"{name}: no row for {counted(count, 'node')}, for example {first!s}"
+    told = f"{name}: no row for {plural(count, 'node')}, for example {first!s}"
     if missing == "error":
         raise InputError(
             f"{told}.", hint="Add the rows, or allow it with missing='zero' or 'drop'."

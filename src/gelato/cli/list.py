@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from gelato import text as numbers
-from gelato.cli.console import Screen, make_table
+from gelato import text
+from gelato.cli.console import Console, make_table
 from gelato.cli.options import OutputOptions, grouped
 
 
@@ -19,9 +19,9 @@ def list_names(output: OutputOptions) -> None:
     from gelato.datasets import list_datasets
     from gelato.models.registry import entries
 
-    screen = Screen(output)
+    console = Console(output)
     models, datasets = entries(), list_datasets()
-    screen.show(
+    console.show(
         make_table(
             "model",
             "looks at",
@@ -39,15 +39,15 @@ def list_names(output: OutputOptions) -> None:
                 (
                     facts.name,
                     facts.description,
-                    numbers.count(facts.nodes),
-                    numbers.count(facts.edges),
+                    text.count(facts.nodes),
+                    text.count(facts.edges),
                 )
                 for facts in datasets
             ],
             text=2,
         ),
     )
-    screen.give(
+    console.give(
         {
             "models": [
                 {"name": entry.name, "kind": entry.kind, "summary": entry.summary}
