@@ -28,7 +28,7 @@ class TestStart:
         for verb in ("demo", "check", "evaluate", "compare", "predict", "data", "list"):
             assert verb in result.out
 
-    @pytest.mark.parametrize("verb", [v.replace("listing", "list") for v in VERBS])
+    @pytest.mark.parametrize("verb", VERBS)
     def test_every_verb_explains_itself(self, gelato, verb):
         result = gelato(verb, "--help")
         assert result.code == 0
@@ -239,7 +239,7 @@ class TestPredict:
         }
         assert readers[suffix](path).height == 30
 
-    def test_screen_shows_twenty_and_says_so(self, gelato, small):
+    def test_console_shows_twenty_and_says_so(self, gelato, small):
         result = gelato("predict", *data_of(small), "--top", "30")
         assert "10 more" in result.out
         assert "\n  20  " in result.out

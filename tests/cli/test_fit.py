@@ -99,7 +99,7 @@ class TestFit:
             assert without_seconds(stored[title]) == without_seconds(expected)
         assert f"{100 * stored['test']['ap']:.2f}" in fitted.out
 
-    def test_screen(self, fitted):
+    def test_console(self, fitted):
         assert "3 epochs in" in fitted.out
         assert "best after epoch" in fitted.out
         assert "gelato predict run" in fitted.out

@@ -165,7 +165,7 @@ class TestLooking:
         coming = TrainingForecast(1, 1, 1, 1, None, 0.0, 1.0, 1.0, 1.0, 60.0, 1)
         monkeypatch.setattr(
             "gelato.cli.forecasts.forecast_training",
-            lambda screen, model, split: replace(
+            lambda console, model, split: replace(
                 coming, patience=getattr(model, "patience", None)
             ),
         )
