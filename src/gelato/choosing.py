@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from gelato import text
 from gelato.errors import GelatoError, InputError, UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make
@@ -26,12 +27,13 @@ from gelato.ranking.evaluate import check_positives, test_candidates
 from gelato.ranking.forecast import forecast
 from gelato.ranking.resampling import RankedPositives, paired_gain, rank_positives
 from gelato.splits import EdgeSplit
-from gelato.training.budget import TimeLimit
-from gelato.training.loop import StopTraining
 
 Kind = Literal["plain", "attributes", "trained"]
 Progress = Callable[[str, float, float], None]
 Parameters = dict[str, Any]
+
+SECONDS = 120.0
+QUICK_SECONDS = 10.0
 
 # Untrained models may use this share of the time, or all of it if no training worth
 # its start would fit into the rest. An epoch takes about ten times as long as a ranking
@@ -80,6 +82,109 @@ _MIXED = {"eta": 0.5, "alpha": 0.5, "beta": 0.5, "self_loops": "all"}
 
 
 @dataclass(frozen=True, eq=False)
+class Choice:
+    """The model that was chosen, and what it was chosen from.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted on the split.
+    name : str
+        Its registered name.
+    reason : str
+        One line for people.
+    candidates : polars.DataFrame
+        One row per candidate, in the order of trial: ``model``, ``parameters``,
+        ``kind`` ("plain", "attributes" or "trained"), validation values ``ap``,
+        ``prec@100%`` and ``auc``, ``mean_ap`` (over the validation edges and, in small
+        graphs, training edges held out in turn), ``epochs``, ``seconds``, ``why_not``
+        (null if it ran) and ``chosen``.
+    seconds : float
+        Time taken.
+    budget : float
+        Time allowed.
+    seed : int
+        Seed of trainings and resamples.
+    """
+
+    model: Any
+    name: str
+    reason: str
+    candidates: pl.DataFrame
+    seconds: float
+    budget: float
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: everything but the model itself."""
+        return {
+            "model": self.name,
+            "parameters": self.model.get_params(),
+            "reason": self.reason,
+            "seconds": self.seconds,
+            "budget": self.budget,
+            "seed": self.seed,
+            "candidates": self.candidates.to_dicts(),
+        }
+
+
+def choose_model(
+    split: EdgeSplit,
+    *,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    train: bool = True,
+    progress: Progress | None = None,
+) -> Choice:
+    """Return the model that ranks the validation edges best, unless by chance.
+
+    Plain heuristics compete first, then attribute-based models that learn nothing,
+    then Gelato with a few settings, each stopped early or by the clock. The best of a
+    later group replaces the best so far only if its average precision is larger by
+    more than the bootstrap standard error of the paired difference. Without useful
+    attributes the choice is therefore a plain heuristic. Where there are few validation
+    edges in a small graph, untrained models also rank training edges held out in turn.
+
+    Parameters
+    ----------
+    split : EdgeSplit
+        Its training edges are walked on, its validation edges ranked among all pairs;
+        its test edges are not used.
+    seconds : float
+        Time budget, from when the kernels are compiled. The first heuristic runs in
+        any case; what else ran is in the result.
+    seed : int
+        Decides trainings and resamples. With the same seed the same candidates give
+        the same numbers; how many epochs fit into the time may differ.
+    train : bool
+        Whether Gelato competes; if not, only models that learn nothing do.
+    progress : callable, optional
+        Told (what is tried, seconds gone, seconds in all).
+
+    Examples
+    --------
+    >>> from gelato import load_dataset, split_edges
+    >>> split = split_edges(load_dataset("citeseer"))
+    >>> choose_model(split, seconds=60).name  # doctest: +SKIP
+    'gelato'
+    """
+    if not seconds > 0:
+        raise UsageError(f"The time budget is {seconds} s, but must be positive.")
+    trials = Trials(split, seconds=seconds, seed=seed, progress=progress)
+    tried = trials.run(train=train)
+    best, reason = _select(tried, seed, attributed=bool(split.graph.num_attributes))
+    rows = [{**entry.to_dict(), "chosen": entry is best} for entry in tried]
+    table = pl.DataFrame(
+        rows,
+        schema_overrides={"epochs": pl.Int64, "why_not": pl.String},
+        infer_schema_length=None,
+    )
+    return Choice(
+        best.model, best.name, reason, table, trials.elapsed, float(seconds), seed
+    )
+
+
+@dataclass(eq=False)
 class Tried:
     """A candidate and how its validation edges rank; ``why_not`` if it did not run.
 
@@ -87,14 +192,14 @@ class Tried:
     """
 
     name: str
-    parameters: dict[str, Any]
+    parameters: Parameters
     kind: Kind
-    seconds: float
     model: Any = None
     ranked: RankedPositives | None = None
-    epochs: int | None = None
-    why_not: str = ""
     folds: tuple[RankedPositives, ...] = ()
+    epochs: int | None = None
+    seconds: float = 0.0
+    why_not: str = ""
 
     @property
     def ap(self) -> float:
@@ -109,24 +214,31 @@ class Tried:
         return (self.ap + sum(values)) / (1 + len(values))
 
     @property
+    def inside(self) -> str:
+        """The parameters, for people."""
+        return ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
+
+    @property
     def label(self) -> str:
         """Name and parameters, for people."""
-        inside = ", ".join(f"{k} = {v}" for k, v in self.parameters.items())
-        return f"{self.name} ({inside})" if inside else self.name
+        return f"{self.name} ({self.inside})" if self.parameters else self.name
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for tables and JSON."""
-        counts = None if self.ranked is None else self.ranked.counts
+        measured = dict.fromkeys(("ap", "mean_ap", "prec@100%", "auc"))
+        if self.ranked is not None:
+            counts = self.ranked.counts
+            measured |= {
+                "ap": self.ap,
+                "mean_ap": self.mean_ap,
+                "prec@100%": metrics.precision_at_ratio(counts, 1.0),
+                "auc": metrics.area_under_roc(counts),
+            }
         return {
             "model": self.name,
-            "parameters": self.label.removeprefix(self.name).strip(" ()"),
+            "parameters": self.inside,
             "kind": self.kind,
-            "ap": None if counts is None else metrics.average_precision(counts),
-            "mean_ap": None if counts is None else self.mean_ap,
-            "prec@100%": (
-                None if counts is None else metrics.precision_at_ratio(counts, 1.0)
-            ),
-            "auc": None if counts is None else metrics.area_under_roc(counts),
+            **measured,
             "epochs": self.epochs,
             "seconds": self.seconds,
             "why_not": self.why_not or None,
@@ -144,8 +256,6 @@ class Trials:
         Time for all candidates together.
     seed : int
         Seed of trainings.
-    threads : int, optional
-        Threads of the kernels.
     progress : callable, optional
         Told (what is tried, seconds gone, seconds in all).
     """
@@ -156,19 +266,19 @@ class Trials:
         *,
         seconds: float,
         seed: int = 0,
-        threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.split, self.seconds, self.seed = split, seconds, seed
-        self.threads, self.progress = threads, progress
+        self.progress = progress
         self.rule = test_candidates(split, "valid")
-        self.positives = check_positives(split, "valid", self.rule)
+        check_positives(split, "valid", self.rule)
         # Compiled once per installation and loaded once per process: neither is the
         # fault of the candidate that happens to come first.
         warm_up(split.graph)
         self.started = monotonic()
         self.folds = inner_folds(split, seed)
         self.tried: list[Tried] = []
+        self.epoch_seconds: float | None = None  # known once a training has begun
 
     @property
     def elapsed(self) -> float:
@@ -183,29 +293,38 @@ class Trials:
     def run(self, *, train: bool = True) -> list[Tried]:
         """Try everything that there is time for."""
         for kind, name, parameters in untrained(self.split):
-            self._try_untrained(kind, name, parameters)
+            with self._trying(Tried(name, parameters, kind)) as tried:
+                self._rank_untrained(tried)
         if train and self.split.graph.num_attributes:
-            self._train()
+            settings = self._settings()
+            for place, parameters in enumerate(settings):
+                with self._trying(Tried("gelato", parameters, "trained")) as tried:
+                    self._train(tried, to_come=len(settings) - place)
         return self.tried
 
-    def _try_untrained(self, kind: Kind, name: str, parameters: Parameters) -> None:
-        """Fit and rank a model that learns nothing, if there is time."""
-        self._tell(name)
+    @contextmanager
+    def _trying(self, tried: Tried) -> Iterator[Tried]:
+        """Keep a candidate with its time, and with why it failed if it does."""
         began = self.elapsed
-        model, ranked, why_not = make(name, **parameters), None, ""
-        folds: tuple[RankedPositives, ...] = ()
         try:
-            # The first one that suits always: there must be something to choose.
-            if not any(x.ranked for x in self.tried) or self._has_time(model):
-                ranked = self._rank(model.fit(self.split))
-                folds = tuple(self._rank_fold(name, parameters, x) for x in self.folds)
-            else:
-                why_not = "no time left"
+            yield tried
         except GelatoError as error:
-            why_not = error.problem
-        took = self.elapsed - began
-        self.tried.append(
-            Tried(name, parameters, kind, took, model, ranked, None, why_not, folds)
+            tried.why_not = error.problem
+        tried.seconds = self.elapsed - began
+        self.tried.append(tried)
+
+    def _rank_untrained(self, tried: Tried) -> None:
+        """Fit and rank a model that learns nothing, if there is time."""
+        self._tell(tried.name)
+        tried.model = make(tried.name, **tried.parameters)
+        # The first one that suits always: there must be something to choose.
+        if any(x.ranked for x in self.tried) and not self._has_time(tried.model):
+            tried.why_not = "no time left"
+            return
+        tried.ranked = _rank(tried.model.fit(self.split), self.split)
+        tried.folds = tuple(
+            _rank(make(tried.name, **tried.parameters).fit(fold), fold)
+            for fold in self.folds
         )
 
     def _has_time(self, model: Any) -> bool:
@@ -215,100 +334,8 @@ class Trials:
         if left <= 0 or self.rule.count < _WORTH_A_FORECAST:
             return left > 0
         graph = self.split.train_graph
-        coming = forecast(
-            model.fit(self.split), graph, candidates=self.rule, threads=self.threads
-        )
+        coming = forecast(model.fit(self.split), graph, candidates=self.rule)
         return coming.seconds <= left
-
-    def _train(self) -> None:
-        """Train Gelato with a few settings, as long as there is time."""
-        settings = self._settings()
-        epoch: float | None = None
-        while settings:
-            parameters, share = settings.pop(0), len(settings) + 1
-            if epoch is not None:
-                # Rather one setting well than three settings hardly at all.
-                share = max(1, min(share, int(self.left / (_FEW_EPOCHS * epoch))))
-            seconds = self.left / share
-            if not self._fits_a_training(seconds) or seconds < 1.2 * (epoch or 0.0):
-                self.tried.append(_untried(parameters, "no time left"))
-                continue
-            hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
-            tried, epoch = self._train_one(parameters, seconds, hurried=hurried)
-            if tried is None:
-                # Few epochs fit: larger steps, and at least a few of them.
-                seconds = max(seconds, min(self.left, _FEW_EPOCHS * (epoch or 0.0)))
-                tried, epoch = self._train_one(parameters, seconds, hurried=True)
-            self.tried.append(tried or _untried(parameters, "no time for an epoch"))
-
-    def _train_one(
-        self, parameters: Parameters, seconds: float, *, hurried: bool
-    ) -> tuple[Tried | None, float | None]:
-        """Train with one setting, if enough epochs fit; tell what an epoch takes."""
-        began, until = self.elapsed, monotonic() + seconds
-        if hurried:
-            parameters = parameters | {"lr": _HURRIED_LR}
-        model = self._gelato(parameters)
-        limit = TimeLimit(
-            until,
-            model.batches,
-            validation_seconds=self._validation_seconds(),
-            least_epochs=1 if hurried else _HURRIED_EPOCHS,
-        )
-        ranked, why_not = None, ""
-        try:
-            self._fit(model, limit, parameters)
-            ranked = self._rank(model)
-        except StopTraining:
-            return None, limit.epoch_seconds
-        except GelatoError as error:
-            why_not = error.problem
-        # As many epochs as there were: these parameters give this model again.
-        model.set_params(epochs=limit.epochs or _EPOCHS, threads=None)
-        tried = Tried(
-            "gelato",
-            parameters,
-            "trained",
-            self.elapsed - began,
-            model,
-            ranked,
-            limit.epochs or None,
-            why_not,
-        )
-        return tried, limit.epoch_seconds
-
-    def _gelato(self, parameters: Parameters) -> Any:
-        return make(
-            "gelato",
-            **parameters,
-            epochs=_EPOCHS,
-            metric="ap",
-            patience=_PATIENCE,
-            batches=max(1, min(10, len(self.split.train) // 2)),
-            seed=self.seed,
-            threads=self.threads,
-        )
-
-    def _fit(self, model: Any, limit: TimeLimit, parameters: Parameters) -> None:
-        said = ", ".join(f"{k} {v}" for k, v in parameters.items())
-
-        def on_epoch(entry: dict[str, Any], state: Any) -> None:
-            self._tell(f"gelato, {said}: epoch {entry['epoch']}")
-            limit.on_epoch(entry, state)
-
-        self._tell(f"gelato, {said}")
-        model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
-
-    def _fits_a_training(self, seconds: float) -> bool:
-        """Tell whether a few epochs may fit into a time, by a rough guess."""
-        if not self.split.graph.num_attributes:
-            return False
-        epoch = _RANKINGS_PER_EPOCH * self._validation_seconds()
-        return seconds > _LEAST_EPOCHS * epoch
-
-    def _validation_seconds(self) -> float:
-        walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]
-        return walks[0] if walks else 0.0
 
     def _settings(self) -> list[Parameters]:
         """Return the settings to train, the most promising first."""
@@ -322,25 +349,83 @@ class Trials:
         others = [x for x in (_LEARNED, _MIXED) if x != near]
         return [near, *others]
 
-    def _rank(self, model: Any) -> RankedPositives:
-        scorer = model.scorer(self.split.train_graph)
-        return rank_positives(scorer, self.positives, self.rule, threads=self.threads)
+    def _train(self, tried: Tried, to_come: int) -> None:
+        """Train Gelato with one of the settings to come, as long as there is time."""
+        epoch = self.epoch_seconds
+        if epoch is not None:
+            # Rather one setting well than three settings hardly at all.
+            to_come = max(1, min(to_come, int(self.left / (_FEW_EPOCHS * epoch))))
+        seconds = self.left / to_come
+        if not self._fits_a_training(seconds) or seconds < 1.2 * (epoch or 0.0):
+            tried.why_not = "no time left"
+            return
+        hurried = epoch is not None and seconds < _HURRIED_EPOCHS * epoch
+        if not self._fit(tried, seconds, hurried=hurried):
+            # Few epochs fit: larger steps, and at least a few of them.
+            few = _FEW_EPOCHS * (self.epoch_seconds or 0.0)
+            if not self._fit(tried, max(seconds, min(self.left, few)), hurried=True):
+                tried.why_not = "no time for an epoch"
 
-    def _rank_fold(
-        self, name: str, parameters: Parameters, fold: EdgeSplit
-    ) -> RankedPositives:
-        model = make(name, **parameters).fit(fold)
-        scorer = model.scorer(fold.train_graph)
-        rule = test_candidates(fold, "valid")
-        return rank_positives(scorer, fold.valid, rule, threads=self.threads)
+    def _fit(self, tried: Tried, seconds: float, *, hurried: bool) -> bool:
+        """Train if enough epochs fit into a time, and tell whether they did."""
+        from gelato.training.budget import TimeLimit
+        from gelato.training.loop import StopTraining
+
+        parameters = tried.parameters | ({"lr": _HURRIED_LR} if hurried else {})
+        model = make(
+            "gelato",
+            **parameters,
+            epochs=_EPOCHS,
+            metric="ap",
+            patience=_PATIENCE,
+            batches=max(1, min(10, len(self.split.train) // 2)),
+            seed=self.seed,
+        )
+        limit = TimeLimit(
+            monotonic() + seconds,
+            model.batches,
+            validation_seconds=self._validation_seconds(),
+            least_epochs=1 if hurried else _HURRIED_EPOCHS,
+        )
+        said = ", ".join(f"{name} {value}" for name, value in parameters.items())
+
+        def on_epoch(entry: dict[str, Any], state: Any) -> None:
+            self._tell(f"gelato, {said}: epoch {entry['epoch']}")
+            limit.on_epoch(entry, state)
+
+        self._tell(f"gelato, {said}")
+        try:
+            model.fit(self.split, on_step=limit.on_step, on_epoch=on_epoch)
+        except StopTraining:
+            return False
+        finally:
+            self.epoch_seconds = limit.epoch_seconds
+        # As many epochs as there were: these parameters give this model again.
+        model.set_params(epochs=limit.epochs or _EPOCHS)
+        tried.parameters, tried.epochs = parameters, limit.epochs or None
+        tried.model, tried.ranked = model, _rank(model, self.split)
+        return True
+
+    def _fits_a_training(self, seconds: float) -> bool:
+        """Tell whether a few epochs may fit into a time, by a rough guess."""
+        if not self.split.graph.num_attributes:
+            return False
+        epoch = _RANKINGS_PER_EPOCH * self._validation_seconds()
+        return seconds > _LEAST_EPOCHS * epoch
+
+    def _validation_seconds(self) -> float:
+        walks = [x.seconds for x in self.tried if x.name == "ac" and x.ranked]
+        return walks[0] if walks else 0.0
 
     def _tell(self, what: str) -> None:
         if self.progress is not None:
             self.progress(what, min(self.elapsed, self.seconds), self.seconds)
 
 
-def _untried(parameters: Parameters, why_not: str) -> Tried:
-    return Tried("gelato", parameters, "trained", 0.0, why_not=why_not)
+def _rank(model: Any, split: EdgeSplit) -> RankedPositives:
+    """Rank the validation edges of a split among all pairs."""
+    scorer = model.scorer(split.train_graph)
+    return rank_positives(scorer, split.valid, test_candidates(split, "valid"))
 
 
 def inner_folds(split: EdgeSplit, seed: int) -> list[EdgeSplit]:
@@ -402,122 +487,7 @@ def untrained(split: EdgeSplit) -> Iterator[tuple[Kind, str, Parameters]]:
                 yield kind, name, parameters
 
 
-SECONDS = 120.0
-QUICK_SECONDS = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The model that was chosen, and what it was chosen from.
-
-    Parameters
-    ----------
-    model : Model
-        Fitted on the split.
-    name : str
-        Its registered name.
-    reason : str
-        One line for people.
-    candidates : polars.DataFrame
-        One row per candidate, in the order of trial: ``model``, ``parameters``,
-        ``kind`` ("plain", "attributes" or "trained"), validation values ``ap``,
-        ``prec@100%`` and ``auc``, ``mean_ap`` (over the validation edges and, in small
-        graphs, training edges held out in turn), ``epochs``, ``seconds``, ``why_not``
-        (null if it ran) and ``chosen``.
-    seconds : float
-        Time taken.
-    budget : float
-        Time allowed.
-    seed : int
-        Seed of trainings and resamples.
-    """
-
-    model: Any
-    name: str
-    reason: str
-    candidates: pl.DataFrame
-    seconds: float
-    budget: float
-    seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: everything but the model itself."""
-        return {
-            "model": self.name,
-            "parameters": self.model.get_params(),
-            "reason": self.reason,
-            "seconds": self.seconds,
-            "budget": self.budget,
-            "seed": self.seed,
-            "candidates": self.candidates.to_dicts(),
-        }
-
-
-def choose_model(
-    split: EdgeSplit,
-    *,
-    seconds: float = SECONDS,
-    seed: int = 0,
-    train: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Choice:
-    """Return the model that ranks the validation edges best, unless by chance.
-
-    Plain heuristics compete first, then attribute-based models that learn nothing,
-    then Gelato with a few settings, each stopped early or by the clock. The best of a
-    later group replaces the best so far only if its average precision is larger by
-    more than the bootstrap standard error of the paired difference. Without useful
-    attributes the choice is therefore a plain heuristic. Where there are few validation
-    edges in a small graph, untrained models also rank training edges held out in turn.
-
-    Parameters
-    ----------
-    split : EdgeSplit
-        Its training edges are walked on, its validation edges ranked among all pairs;
-        its test edges are not used.
-    seconds : float
-        Time budget, from when the kernels are compiled. The first heuristic runs in
-        any case; what else ran is in the result.
-    seed : int
-        Decides trainings and resamples. With the same seed the same candidates give
-        the same numbers; how many epochs fit into the time may differ.
-    train : bool
-        Whether Gelato competes; if not, only models that learn nothing do.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
-    progress : callable, optional
-        Told (what is tried, seconds gone, seconds in all).
-
-    Examples
-    --------
-    >>> from gelato import load_dataset, split_edges
-    >>> split = split_edges(load_dataset("citeseer"))
-    >>> choose_model(split, seconds=60).name  # doctest: +SKIP
-    'gelato'
-    """
-    if not seconds > 0:
-        raise UsageError(f"The time budget is {seconds} s, but must be positive.")
-    trials = Trials(
-        split, seconds=seconds, seed=seed, threads=threads, progress=progress
-    )
-    tried = trials.run(train=train)
-    known = bool(split.graph.num_attributes)
-    best, reason = _select(tried, seed, has_attributes=known)
-    rows = [{**entry.to_dict(), "chosen": entry is best} for entry in tried]
-    table = pl.DataFrame(
-        rows,
-        schema_overrides={"epochs": pl.Int64, "why_not": pl.String},
-        infer_schema_length=None,
-    )
-    return Choice(
-        best.model, best.name, reason, table, trials.elapsed, float(seconds), seed
-    )
-
-
-def _select(
-    tried: list[Tried], seed: int, *, has_attributes: bool
-) -> tuple[Tried, str]:
+def _select(tried: list[Tried], seed: int, *, attributed: bool) -> tuple[Tried, str]:
     """Return the best candidate, simple ones preferred, and the reason."""
     groups: list[Tried] = []
     for kind in ("plain", "attributes", "trained"):
@@ -537,31 +507,34 @@ def _select(
             best, losers = rival, []
         else:
             losers.append(rival)
-    lost = _lost(max(losers, key=lambda x: x.ap), best, seed) if losers else ""
-    return best, _reason(best, groups[0], lost, seed, has_attributes=has_attributes)
+    said = _praise(best, groups[0], seed)
+    if not attributed:
+        return (
+            best,
+            f"{said}, the best heuristic; the graph has no attributes to learn from",
+        )
+    said += ", the best plain heuristic"
+    if losers:
+        said += _blame(max(losers, key=lambda x: x.ap), best, seed)
+    return best, said
 
 
-def _lost(rival: Tried, best: Tried, seed: int) -> str:
+def _praise(best: Tried, plain: Tried, seed: int) -> str:
+    """Say how good the chosen one is, beside the best plain heuristic."""
+    parts = len(best.folds) if best.folds and plain.folds else 0
+    among = f", mean of {parts + 1} held-out parts" if parts else ""
+    said = f"{best.label}: validation AP {_measured(best, plain)}{among}"
+    if best is plain:
+        return said
+    return f"{said}, {_points(*_gain(best, plain, seed))} over {plain.label}"
+
+
+def _blame(rival: Tried, best: Tried, seed: int) -> str:
     """Say why the best of the others was not taken."""
     gain, error = _gain(rival, best, seed)
     if gain > 0:
         return f"; {rival.label} gains {_points(gain, error)}, too little to trust"
-    return f"; {rival.label} has {_percent(_measured(rival, best))}"
-
-
-def _reason(
-    best: Tried, plain: Tried, lost: str, seed: int, *, has_attributes: bool
-) -> str:
-    parts = len(best.folds) if best.folds and plain.folds else 0
-    among = f", mean of {parts + 1} held-out parts" if parts else ""
-    said = f"{best.label}: validation AP {_percent(_measured(best, plain))}{among}"
-    if best is not plain:
-        gain, error = _gain(best, plain, seed)
-        said += f", {_points(gain, error)} over {plain.label}"
-        return f"{said}, the best plain heuristic{lost}"
-    if not has_attributes:
-        return f"{said}, the best heuristic; the graph has no attributes to learn from"
-    return f"{said}, the best plain heuristic{lost}"
+    return f"; {rival.label} has {_measured(rival, best)}"
 
 
 def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
@@ -576,14 +549,11 @@ def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
     return sum(gain for gain, _ in gains) / len(gains), error
 
 
-def _measured(one: Tried, other: Tried) -> float:
+def _measured(one: Tried, other: Tried) -> str:
     """Return the value that the two are compared by."""
-    return one.mean_ap if one.folds and other.folds else one.ap
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    share = one.mean_ap if one.folds and other.folds else one.ap
+    return f"{text.percent(share)} %"
 
 
 def _points(gain: float, error: float) -> str:
-    return f"{100 * gain:+.2f} ± {100 * error:.2f} points"
+    return f"{text.percent_difference(gain, error)} points"

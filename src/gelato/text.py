@@ -1,8 +1,14 @@
-"""Numbers as people read them; the only place that rounds."""
+"""How numbers, names and plain data are said: on the command line and in reports.
+
+The only place that rounds, and the only one that makes ids from outside harmless.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 
 def count(value: int | float) -> str:
@@ -10,7 +16,12 @@ def count(value: int | float) -> str:
     return f"{round(value):,}"
 
 
-def percent(share: float) -> str:
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return a count with its noun: ``1 edge``, ``2 edges``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None) -> str:
     """Return a share in percent, without the sign.
 
     Two decimals, as the paper prints; two significant digits below that, because a
@@ -18,38 +29,52 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.0265), percent(0.0000823), percent(1.0)
-    ('2.65', '0.0082', '100.00')
+    >>> percent(0.0265), percent(0.0000823), percent(1.0), percent(None)
+    ('2.65', '0.0082', '100.00', '-')
     """
-    value = 100 * share
-    if not math.isfinite(value):
+    if share is None or not math.isfinite(share):
         return "-"
+    value = 100 * share
     if value == 0 or abs(value) >= 0.095:
         return f"{value:.2f}"
     digits = 1 - math.floor(math.log10(abs(value)))
     return f"{value:.{min(digits, 12)}f}"
 
 
-def percent_margin(share: float, margin: float | None) -> str:
+def short_percent(share: float | None) -> str:
+    """Return a share in percent for a sentence.
+
+    Examples
+    --------
+    >>> short_percent(0.5), short_percent(0.0456), short_percent(0.0000823)
+    ('50 %', '4.56 %', '0.0082 %')
+    """
+    return f"{percent(share).removesuffix('.00')} %"
+
+
+def percent_margin(share: float, limits: Mapping[str, float] | None) -> str:
     """Return a share in percent, with the half-width of its interval if known.
 
     Examples
     --------
-    >>> percent_margin(0.0265, 0.0031), percent_margin(0.0265, None)
-    ('2.65 ± 0.31', '2.65')
+    >>> percent_margin(0.0265, {"low": 0.0234, "high": 0.0296})
+    '2.65 ± 0.31'
+    >>> percent_margin(0.0265, None)
+    '2.65'
     """
-    text = percent(share)
-    if margin is None:
-        return text
-    return f"{text} ± {100 * margin:.{len(text.partition('.')[2])}f}"
+    told = percent(share)
+    if limits is None:
+        return told
+    digits = len(told.partition(".")[2])
+    return f"{told} ± {100 * (limits['high'] - share):.{digits}f}"
 
 
-def percent_difference(share: float, margin: float | None) -> str:
+def percent_difference(share: float, margin: float | None = None) -> str:
     """Return a difference of shares in points, always with its sign.
 
     Examples
     --------
-    >>> percent_difference(-0.0031, 0.0012), percent_difference(0.0, None)
+    >>> percent_difference(-0.0031, 0.0012), percent_difference(0.0)
     ('-0.31 ± 0.12', '+0.00')
     """
     smallest = abs(share) if margin is None else max(abs(share), margin)
@@ -58,11 +83,19 @@ def percent_difference(share: float, margin: float | None) -> str:
     return f"{100 * share:+.{digits}f}{spread}"
 
 
+def paired_difference(found: Mapping[str, Any] | None) -> str:
+    """Return a difference of :func:`gelato.comparison.summary.rank_models`, if any."""
+    if found is None:
+        return ""
+    margin = None if found["high"] is None else found["high"] - found["value"]
+    return percent_difference(found["value"], margin)
+
+
 def times(ratio: float) -> str:
-    """Return a factor, for example ``320x``."""
+    """Return a factor, for example ``320`` or ``1.9``."""
     if not math.isfinite(ratio):
         return "-"
-    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.1f}x"
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
 def duration(seconds: float) -> str:
@@ -90,9 +123,9 @@ def size(num_bytes: float) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
 
 
-def score(value: float) -> str:
-    """Return a score with six significant digits."""
-    return f"{value:.6g}"
+def score(value: float, digits: int = 6) -> str:
+    """Return a score with so many significant digits."""
+    return f"{value:.{digits}g}"
 
 
 def degree(value: float) -> str:
@@ -100,6 +133,53 @@ def degree(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """Return a count with its noun: ``1 edge``, ``2 edges``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def parameter(value: Any) -> str:
+    """Return the value of a model's parameter."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def printable(value: object) -> str:
+    """Return an id or name as text that cannot move a terminal's cursor."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii")
+        for c in str(value)
+    )
+
+
+def shortened(value: object, most: int = 40) -> str:
+    """Return an id or name that is printable, and not endless."""
+    told = printable(value)
+    return told if len(told) <= most else f"{told[: most - 1]}…"
+
+
+def plain_id(value: Any) -> str | int:
+    """Return a node id as JSON has it: whole numbers and texts stay what they are."""
+    item = value.item() if _is_numpy(value) else value
+    if isinstance(item, str):
+        # Lone surrogates cannot be written in any encoding.
+        return item.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(item, int) and not isinstance(item, bool):
+        return item
+    return str(item)
+
+
+def plain(value: Any) -> Any:
+    """Return nested data as JSON can hold it; numbers that are not finite are null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if is_dataclass(value):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    if _is_numpy(value):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int):
+        return value
+    return plain_id(value)
+
+
+def _is_numpy(value: Any) -> bool:
+    """Tell whether a value is a number or text of numpy, which need not be loaded."""
+    return type(value).__module__ == "numpy"

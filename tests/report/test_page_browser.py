@@ -8,12 +8,12 @@ import shutil
 import time
 
 import pytest
+from gelato.report.wording import difference, spread
 
 from gelato import compare
 from gelato.explain.explanation import printable
 from gelato.report.page import write_report
 from gelato.report.rivals import summarise_rows
-from gelato.report.wording import difference, spread
 from support.small_graphs import community_graph
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing")

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from gelato.cli.console import print_error, safe_streams
+from gelato.cli.options import option
 from gelato.errors import GelatoError
 
 # The order of the help page.
@@ -74,7 +75,7 @@ def build() -> typer.Typer:
 def _start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.")
+        bool, option("--version", "Print the version and exit.")
     ] = False,
 ) -> None:
     if version:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, make_facts, make_table, safe, shortened
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_data,
@@ -15,7 +15,7 @@ from gelato.cli.forecasts import (
     show_forecasts,
     tell_compilation,
 )
-from gelato.cli.inputs import LoadedGraph, describe_split, load_graph, load_split
+from gelato.cli.inputs import LoadedGraph, load_graph, load_split
 from gelato.cli.options import DataOptions, OutputOptions, SplitOptions, grouped
 from gelato.errors import GelatoError
 
@@ -23,40 +23,6 @@ if TYPE_CHECKING:
     from gelato.graph import Graph
     from gelato.io import ReadReport
     from gelato.splits import EdgeSplit
-
-
-def graph_facts(graph: Graph) -> dict[str, Any]:
-    """Return sizes, degrees and components as plain data."""
-    import numpy as np
-    from scipy.sparse.csgraph import connected_components
-
-    neighbours = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
-    parts, member = connected_components(graph.adjacency, directed=False)
-    sizes = np.bincount(member, minlength=max(parts, 1))
-    facts: dict[str, Any] = {
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "directed": graph.directed,
-        "weighted": graph.is_weighted,
-        "times": graph.times is not None,
-        "attributes": graph.num_attributes,
-        "pairs": graph.num_pairs,
-        "density": graph.num_edges / max(graph.num_pairs, 1),
-        "isolated": int(np.count_nonzero(neighbours == 0)),
-        "components": int(parts),
-        "largest_component": int(sizes.max()) if graph.num_nodes else 0,
-        "degree": None,
-    }
-    if graph.num_nodes:
-        hub = int(np.argmax(neighbours))
-        facts["degree"] = {
-            "min": int(neighbours.min()),
-            "median": float(np.median(neighbours)),
-            "mean": float(neighbours.mean()),
-            "max": int(neighbours.max()),
-            "max_node": str(graph.node_ids[hub]),
-        }
-    return facts
 
 
 # Starts of notes that say again what the report's own lines and table say.
@@ -70,6 +36,8 @@ def add(app: typer.Typer) -> None:
 
 def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None:
     """Check the data: what was read, dropped, merged, missing; and a forecast."""
+    from gelato.report.describe import describe_graph, describe_split
+
     console = Console(output)
     made: EdgeSplit | None = None
     obstacle = ""
@@ -78,7 +46,7 @@ def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None
     else:
         loaded = load_graph(data, console)
         made, obstacle = _usual_split(loaded.graph)
-    facts = graph_facts(loaded.graph)
+    facts = describe_graph(loaded.graph)
     _print_reading(console, loaded)
     _print_facts(console, facts)
     _print_split(console, made, obstacle)
@@ -114,17 +82,17 @@ def _usual_split(graph: Graph) -> tuple[EdgeSplit | None, str]:
 
 def _print_reading(console: Console, loaded: LoadedGraph) -> None:
     report = loaded.report
-    rows = [("graph", safe(loaded.name))]
+    rows = [("graph", text.printable(loaded.name))]
     if report is not None:
         rows += _reading_rows(report)
     console.show(make_facts(rows))
     if report is not None and report.column_choices:
         choices = [
             (
-                shortened(choice.name),
+                text.shortened(choice.name),
                 choice.kind,
                 text.count(choice.width),
-                safe(choice.reason),
+                text.printable(choice.reason),
             )
             for choice in report.column_choices
         ]
@@ -136,12 +104,17 @@ def _print_reading(console: Console, loaded: LoadedGraph) -> None:
     told = _TOLD if report is not None else ()
     rest = [note for note in loaded.graph.notes if not note.startswith(told)]
     if rest:
-        rows = [("notes" if k == 0 else "", safe(note)) for k, note in enumerate(rest)]
+        rows = [
+            ("notes" if k == 0 else "", text.printable(note))
+            for k, note in enumerate(rest)
+        ]
         console.show("", make_facts(rows))
 
 
 def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
-    columns = ", ".join(f"{role} = {safe(c)}" for role, c in report.columns.items())
+    columns = ", ".join(
+        f"{role} = {text.printable(c)}" for role, c in report.columns.items()
+    )
     header = {True: "with", False: "without", None: "no"}[report.edges_header]
     lost = {
         "self-loop": report.self_loops,
@@ -161,7 +134,7 @@ def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
     if report.attributes is not None:
         without = text.plural(report.nodes_without_attributes, "node")
         rows += [
-            ("attributes", safe(report.attributes)),
+            ("attributes", text.printable(report.attributes)),
             ("rows", text.plural(report.attribute_rows, "row")),
             ("missing", f"{without} without attributes"),
         ]
@@ -188,8 +161,8 @@ def _print_facts(console: Console, facts: dict[str, Any]) -> None:
             (
                 "neighbours",
                 f"{degree['min']:,} to {degree['max']:,} (most: "
-                f"{shortened(degree['max_node'])}), median {degree['median']:g}, mean "
-                f"{degree['mean']:.1f}",
+                f"{text.shortened(degree['max_node'])}), median "
+                f"{degree['median']:g}, mean {degree['mean']:.1f}",
             )
         )
     rows += [
@@ -211,7 +184,7 @@ def _print_split(console: Console, split: EdgeSplit | None, obstacle: str) -> No
         )
         console.show(make_facts([("split", sizes)]))
     if obstacle:
-        console.show(make_facts([("no test", safe(obstacle))]))
+        console.show(make_facts([("no test", text.printable(obstacle))]))
 
 
 def _forecasts(
@@ -235,5 +208,5 @@ def _forecasts(
                 model = entry.load()().fit(known)
                 found[entry.name] = forecast(model, known, candidates=rule)
             except GelatoError as error:
-                found[entry.name] = safe(error.problem)
+                found[entry.name] = text.printable(error.problem)
     return found

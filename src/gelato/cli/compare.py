@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, make_table, shortened
-from gelato.cli.evaluate import Protocol, protocols_of
+from gelato.cli.console import Console, make_table
+from gelato.cli.evaluate import PROTOCOL, protocols_of
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_model,
@@ -23,12 +23,14 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split, require_positives
 from gelato.cli.options import (
+    OUTPUT,
     DataOptions,
     ModelOptions,
     OutputOptions,
     RunOptions,
     SplitOptions,
     grouped,
+    option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.progress import Interrupted, fit_model, is_trained
@@ -49,50 +51,30 @@ _FIGURES = (".svg", ".png")
 class KeepOptions:
     """Where results go besides the console."""
 
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write one row per run: .csv, .tsv, .parquet, .json or .jsonl.",
-            rich_help_panel="Output",
-        ),
-    ] = None
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw models with their intervals: .svg or .png.",
-            rich_help_panel="Output",
-        ),
-    ] = None
+    panel: ClassVar[str] = OUTPUT
+    table: Path | None = option(
+        "--output -o FILE",
+        "Write one row per run: .csv, .tsv, .parquet, .json or .jsonl.",
+    )
+    plot: Path | None = option(
+        "--plot FILE", "Draw models with their intervals: .svg or .png."
+    )
 
 
 @dataclass(frozen=True)
 class BudgetOptions:
     """How much tuning every model gets."""
 
-    tune_trials: Annotated[
-        int | None,
-        typer.Option(
-            "--tune-trials",
-            metavar="N",
-            help="Tune every model that has parameters with N trials, on each split, "
-            "by its validation edges.",
-            rich_help_panel="Equal tuning budgets",
-        ),
-    ] = None
-    tune_time: Annotated[
-        float | None,
-        typer.Option(
-            "--tune-time",
-            metavar="SECONDS",
-            help="The same with a time for each; with both, what ends first.",
-            rich_help_panel="Equal tuning budgets",
-        ),
-    ] = None
+    panel: ClassVar[str] = "Equal tuning budgets"
+    tune_trials: int | None = option(
+        "--tune-trials N",
+        "Tune every model that has parameters with N trials, on each split, "
+        "by its validation edges.",
+    )
+    tune_time: float | None = option(
+        "--tune-time SECONDS",
+        "The same with a time for each; with both, what ends first.",
+    )
 
 
 def model_list(given: str) -> list[str]:
@@ -331,17 +313,15 @@ class Comparing:
             chosen = "nothing to choose"
             if row["parameters"] is not None:
                 found = json.loads(row["parameters"])
-                chosen = ", ".join(f"{key} {_short(x)}" for key, x in found.items())
+                chosen = ", ".join(
+                    f"{key} {text.parameter(x)}" for key, x in found.items()
+                )
             spent = text.duration(row["tune_seconds"])
             number = str(parts[row["split"]])
             lines[row["model"], number] = (row["model"], number, spent, chosen)
         table = make_table("tuned", "split", "time", "chosen", rows=lines.values())
         table.columns[-1].justify = "left"
         self.console.show(f"\nBudget of each model and split: {self.budget}.\n", table)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def finish(
@@ -362,7 +342,7 @@ def finish(
         f"{text.count(first.num_candidates('test'))} candidate pairs"
     )
     fair = [entry for entry in ranking if not entry["biased"]]
-    verdicts = wording.told_apart(fair, shortened)
+    verdicts = wording.told_apart(fair, text.shortened)
     table = comparison_table(ranking)
     if not console.fits(table):
         table = comparison_table(ranking, narrow=True)
@@ -418,7 +398,9 @@ def _keep(
         from gelato.report.figures import draw_intervals
 
         write_figure(
-            draw_intervals(ranking, f"{shortened(name)}, 95 % confidence intervals"),
+            draw_intervals(
+                ranking, f"{text.shortened(name)}, 95 % confidence intervals"
+            ),
             keep.plot,
         )
         console.line(f"drew {keep.plot}")
@@ -445,47 +427,18 @@ def compare(
     output: OutputOptions,
     keep: KeepOptions,
     spend: BudgetOptions,
-    models: Annotated[
-        str,
-        typer.Option("--models", "-m", metavar="NAMES", help="Separated by commas."),
-    ] = "cn,aa,ra,ac",
-    splits: Annotated[
-        int,
-        typer.Option(
-            "--splits", metavar="N", help="Random splits, with seeds 0 to N - 1."
-        ),
-    ] = 1,
-    seeds: Annotated[
-        str,
-        typer.Option(
-            "--seeds", metavar="NUMBERS", help="Seeds of models that have one."
-        ),
-    ] = "1",
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", metavar="NAME", help="Parameters of gelato in the paper."
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            "-s",
-            metavar="MODEL.NAME=VALUE",
-            help="A parameter of a model, for example gelato.epochs=50. May be "
-            "repeated.",
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="NAME",
-            help="The model that differences are taken to (the best).",
-        ),
-    ] = None,
-    protocol: Protocol = "all",
+    models: str = option("--models -m NAMES", "Separated by commas.", "cn,aa,ra,ac"),
+    splits: int = option("--splits N", "Random splits, with seeds 0 to N - 1.", 1),
+    seeds: str = option("--seeds NUMBERS", "Seeds of models that have one.", "1"),
+    preset: str | None = option("--preset NAME", "Parameters of gelato in the paper."),
+    settings: list[str] | None = option(
+        "--set -s MODEL.NAME=VALUE",
+        "A parameter of a model, for example gelato.epochs=50. May be repeated.",
+    ),
+    against: str | None = option(
+        "--against NAME", "The model that differences are taken to (the best)."
+    ),
+    protocol: str = PROTOCOL,
 ) -> None:
     """Compare models: the same splits, every non-edge, best first."""
     console = Console(output)

@@ -7,7 +7,6 @@ and control characters are escaped, so that no file can rewrite a terminal.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +20,13 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from gelato.text import plain, printable
+
 if TYPE_CHECKING:
     from gelato.cli.options import OutputOptions
     from gelato.ranking.journal import Progress
 
 
-_LONGEST_CELL = 40
 _FACT_NAME = 12  # so that facts printed one after the other line up
 _PAGE = 80  # columns that readers of a file can be expected to have
 _WIDEST = 10_000  # columns of a table outside of a terminal
@@ -40,28 +40,14 @@ def safe_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def safe(value: object) -> str:
-    """Return text with everything unprintable escaped."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii")
-        for c in str(value)
-    )
-
-
-def shortened(value: object) -> str:
-    """Return text for a cell of a table: safe, and not endless."""
-    text = safe(value)
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
-
-
 def print_error(problem: str, hint: str = "") -> None:
     """Print one message on stderr, and what to do next on a line of its own."""
     terminal = Terminal(stderr=True)
     message = Text("error: ", style="bold red")
-    message.append(safe(problem), style="default")
+    message.append(printable(problem), style="default")
     _print(terminal, message)
     if hint:
-        _print(terminal, Text(safe(hint)))
+        _print(terminal, Text(printable(hint)))
 
 
 def make_table(*columns: str, rows: Iterable[Sequence[Any]] = (), text: int = 1) -> Any:
@@ -140,20 +126,20 @@ class Console:
             return
         from gelato import __version__
 
-        document = _plain({"gelato": __version__, **result})
+        document = plain({"gelato": __version__, **result})
         sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
     def note(self, *notes: str) -> None:
         """Print notes on stderr."""
         for note in () if self.quiet else notes:
             line = Text("note: ", style="bold")
-            line.append(safe(note), style="default")
+            line.append(printable(note), style="default")
             _print(self._error, line)
 
     def line(self, text: str) -> None:
         """Print a line of progress on stderr, where a bar makes no sense."""
         if not self.quiet:
-            _print(self._error, Text(safe(text)))
+            _print(self._error, Text(printable(text)))
 
     def training_bar(self, what: str) -> TrainingBar | None:
         """Return a bar for many steps, or ``None`` where there is no terminal."""
@@ -193,7 +179,7 @@ class Console:
             console=self._error,
             transient=True,
         )
-        task = bar.add_task(safe(what))
+        task = bar.add_task(printable(what))
         started = monotonic()
 
         def report(done: int, total: int) -> None:
@@ -230,7 +216,7 @@ class TrainingBar:
             expand=True,
             speed_estimate_period=120,
         )
-        self._task = self._bar.add_task(safe(what), total=None)
+        self._task = self._bar.add_task(printable(what), total=None)
         self._bar.start()
 
     def step(self, done: int, total: int) -> None:
@@ -239,7 +225,7 @@ class TrainingBar:
 
     def describe(self, text: str) -> None:
         """Say how it goes."""
-        self._bar.update(self._task, description=safe(text))
+        self._bar.update(self._task, description=printable(text))
 
     def close(self) -> None:
         """Take the bar away."""
@@ -249,17 +235,3 @@ class TrainingBar:
 def _print(terminal: Terminal, text: Text) -> None:
     """Print lines, wrapped between words on a terminal and nowhere else."""
     terminal.print(text, soft_wrap=not terminal.is_terminal, highlight=False)
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold: numbers that are not finite become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    item = getattr(value, "item", None)  # a numpy scalar
-    return _plain(item()) if item is not None else str(value)

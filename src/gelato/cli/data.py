@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
-from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.options import OutputOptions, argument, grouped, option
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.errors import MissingDataError, OutputError, UsageError
 
@@ -19,54 +19,136 @@ if TYPE_CHECKING:
     from gelato.graph import Graph
 
 
-def _number(name: str, help: str, metavar: str = "N") -> Any:
-    return typer.Option(name, metavar=metavar, help=help)
+_NAME = argument("NAME", "A graph of 'gelato data list'.")
+# Origin to what it means for the user.
+_WHERE = {
+    "folder": "the folder of GELATO_DATA",
+    "package": "part of gelato",
+    "cache": "fetched earlier",
+    "download": "not here yet: gelato data fetch",
+}
+
+
+def add(app: typer.Typer) -> None:
+    """Register the verb and what it can do."""
+    group = typer.Typer(
+        help="List, describe, find or fetch the benchmark graphs; or draw a graph.",
+        rich_markup_mode="rich",
+    )
+    group.command("list")(grouped(list_graphs))
+    group.command("show")(grouped(show))
+    group.command("path")(grouped(print_path))
+    group.command("fetch")(grouped(fetch))
+    group.command("make")(grouped(make))
+    app.add_typer(group, name="data")
+
+
+def list_graphs(output: OutputOptions) -> None:
+    """List the benchmark graphs and where each would come from."""
+    from gelato.datasets import list_datasets
+
+    console = Console(output)
+    datasets = list_datasets()
+    rows = [
+        (
+            facts.name,
+            text.count(facts.nodes),
+            text.count(facts.edges),
+            text.count(facts.attributes),
+            _WHERE[facts.origin],
+        )
+        for facts in datasets
+    ]
+    table = make_table("dataset", "nodes", "edges", "attributes", "where", rows=rows)
+    table.columns[4].justify = "left"
+    console.show(table)
+    console.give({"datasets": [facts.to_dict() for facts in datasets]})
+
+
+def show(output: OutputOptions, name: str = _NAME) -> None:
+    """Describe a benchmark graph: size, source, licence, file."""
+    console = Console(output)
+    facts = _facts(name)
+    console.show(
+        make_facts(
+            [
+                ("name", facts.name),
+                ("what it is", facts.description),
+                ("nodes", text.count(facts.nodes)),
+                ("edges", text.count(facts.edges)),
+                ("attributes", text.count(facts.attributes)),
+                ("source", facts.source),
+                ("licence", facts.licence),
+                ("where", _WHERE[facts.origin]),
+                ("file", facts.path or "-"),
+            ]
+        )
+    )
+    console.give(facts.to_dict())
+
+
+def print_path(output: OutputOptions, name: str = _NAME) -> None:
+    """Print the file of a benchmark graph that is on this machine."""
+    console = Console(output)
+    facts = _facts(name)
+    if facts.path is None:
+        raise MissingDataError(
+            f"The graph {name!r} is not on this machine.",
+            hint=f"Fetch it with: gelato data fetch {name}",
+        )
+    console.show(facts.path)
+    console.give({"name": name, "path": facts.path})
+
+
+def fetch(output: OutputOptions, name: str = _NAME) -> None:
+    """Fetch a benchmark graph if need be, check it, and print its file."""
+    from gelato.datasets import dataset_path, load_dataset
+
+    console = Console(output)
+    path = dataset_path(name, progress=console.note)
+    load_dataset(name)  # compares the content with what the name stands for
+    console.show(str(path))
+    console.give({"name": name, "path": str(path)})
+
+
+def _facts(name: str) -> DatasetFacts:
+    from gelato.datasets import list_datasets
+    from gelato.datasets.catalog import find
+
+    find(name)  # suggests near names
+    return next(facts for facts in list_datasets() if facts.name == name)
 
 
 @dataclass(frozen=True)
 class MakeOptions:
     """What the graph is to look like. Defaults are the library's."""
 
-    nodes: Annotated[int, _number("--nodes", "Number of nodes.")] = 1000
-    communities: Annotated[
-        int | None, _number("--communities", "Communities (one per 30 nodes).")
-    ] = None
-    average_degree: Annotated[
-        float | None, _number("--average-degree", "Average number of neighbours (6).")
-    ] = None
-    exponent: Annotated[
-        float | None,
-        _number("--exponent", "Exponent of the power law of degrees, above 1 (2.5)."),
-    ] = None
-    max_degree: Annotated[
-        int | None, _number("--max-degree", "No node has more edges (1,000).")
-    ] = None
-    inside: Annotated[
-        float | None,
-        _number("--inside", "Edges that stay in a community (0.9).", "SHARE"),
-    ] = None
-    closure: Annotated[
-        float | None,
-        _number("--closure", "Edges that close a triangle (0.4).", "SHARE"),
-    ] = None
-    words: Annotated[
-        float | None, _number("--words", "Attributes that a node has (12).")
-    ] = None
-    num_attributes: Annotated[
-        int | None,
-        _number("--num-attributes", "Different attributes; 0 for none (500)."),
-    ] = None
-    signal: Annotated[
-        float | None,
-        _number(
-            "--signal",
-            "Attributes that tell the community: 0 none, 1 all (0.7).",
-            "SHARE",
-        ),
-    ] = None
-    seed: Annotated[
-        int | None, _number("--seed", "Decides everything that is random (0).")
-    ] = None
+    panel: ClassVar[str] = "Graph: what it looks like"
+    nodes: int = option("--nodes N", "Number of nodes.", 1000)
+    communities: int | None = option(
+        "--communities N", "Communities (one per 30 nodes)."
+    )
+    average_degree: float | None = option(
+        "--average-degree N", "Average number of neighbours (6)."
+    )
+    exponent: float | None = option(
+        "--exponent N", "Exponent of the power law of degrees, above 1 (2.5)."
+    )
+    max_degree: int | None = option("--max-degree N", "No node has more edges (1,000).")
+    inside: float | None = option(
+        "--inside SHARE", "Edges that stay in a community (0.9)."
+    )
+    closure: float | None = option(
+        "--closure SHARE", "Edges that close a triangle (0.4)."
+    )
+    words: float | None = option("--words N", "Attributes that a node has (12).")
+    num_attributes: int | None = option(
+        "--num-attributes N", "Different attributes; 0 for none (500)."
+    )
+    signal: float | None = option(
+        "--signal SHARE", "Attributes that tell the community: 0 none, 1 all (0.7)."
+    )
+    seed: int | None = option("--seed N", "Decides everything that is random (0).")
 
     def recipe(self) -> dict[str, Any]:
         """Return the numbers that were given, by their names in the library."""
@@ -76,27 +158,18 @@ class MakeOptions:
 
 
 def make(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Where the graph goes: .npz holds all of it; .csv, .tsv or .parquet "
-            "hold the edges.",
-        ),
-    ],
     options: MakeOptions,
     output: OutputOptions,
-    attributes: Annotated[
-        Path | None,
-        typer.Option(
-            "--attributes",
-            metavar="FILE",
-            help="Beside a table of edges: a table with a list of words per node.",
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that exist.")
-    ] = False,
+    file: Path = argument(
+        "FILE",
+        "Where the graph goes: .npz holds all of it; .csv, .tsv or .parquet "
+        "hold the edges.",
+    ),
+    attributes: Path | None = option(
+        "--attributes FILE",
+        "Beside a table of edges: a table with a list of words per node.",
+    ),
+    overwrite: bool = option("--overwrite", "Replace files that exist.", False),
 ) -> None:
     """Draw a graph with communities, hubs and attributes that tell of them."""
     from gelato.datasets import make_graph
@@ -187,106 +260,3 @@ def _drawn_facts(graph: Graph, written: list[Path]) -> list[tuple[str, str]]:
         ("attributes", text.count(graph.num_attributes)),
         ("next", f"gelato run {options}"),
     ]
-
-
-DatasetName = Annotated[
-    str, typer.Argument(metavar="NAME", help="A graph of 'gelato data list'.")
-]
-
-# Origin to what it means for the user.
-_WHERE = {
-    "folder": "the folder of GELATO_DATA",
-    "package": "part of gelato",
-    "cache": "fetched earlier",
-    "download": "not here yet: gelato data fetch",
-}
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb and what it can do."""
-    group = typer.Typer(
-        help="List, describe, find or fetch the benchmark graphs; or draw a graph.",
-        rich_markup_mode="rich",
-    )
-    group.command("list")(grouped(list_graphs))
-    group.command("show")(grouped(show))
-    group.command("path")(grouped(print_path))
-    group.command("fetch")(grouped(fetch))
-    group.command("make")(grouped(make))
-    app.add_typer(group, name="data")
-
-
-def list_graphs(output: OutputOptions) -> None:
-    """List the benchmark graphs and where each would come from."""
-    from gelato.datasets import list_datasets
-
-    console = Console(output)
-    datasets = list_datasets()
-    rows = [
-        (
-            facts.name,
-            text.count(facts.nodes),
-            text.count(facts.edges),
-            text.count(facts.attributes),
-            _WHERE[facts.origin],
-        )
-        for facts in datasets
-    ]
-    table = make_table("dataset", "nodes", "edges", "attributes", "where", rows=rows)
-    table.columns[4].justify = "left"
-    console.show(table)
-    console.give({"datasets": [facts.to_dict() for facts in datasets]})
-
-
-def show(name: DatasetName, output: OutputOptions) -> None:
-    """Describe a benchmark graph: size, source, licence, file."""
-    console = Console(output)
-    facts = _facts(name)
-    console.show(
-        make_facts(
-            [
-                ("name", facts.name),
-                ("what it is", facts.description),
-                ("nodes", text.count(facts.nodes)),
-                ("edges", text.count(facts.edges)),
-                ("attributes", text.count(facts.attributes)),
-                ("source", facts.source),
-                ("licence", facts.licence),
-                ("where", _WHERE[facts.origin]),
-                ("file", facts.path or "-"),
-            ]
-        )
-    )
-    console.give(facts.to_dict())
-
-
-def print_path(name: DatasetName, output: OutputOptions) -> None:
-    """Print the file of a benchmark graph that is on this machine."""
-    console = Console(output)
-    facts = _facts(name)
-    if facts.path is None:
-        raise MissingDataError(
-            f"The graph {name!r} is not on this machine.",
-            hint=f"Fetch it with: gelato data fetch {name}",
-        )
-    console.show(facts.path)
-    console.give({"name": name, "path": facts.path})
-
-
-def fetch(name: DatasetName, output: OutputOptions) -> None:
-    """Fetch a benchmark graph if need be, check it, and print its file."""
-    from gelato.datasets import dataset_path, load_dataset
-
-    console = Console(output)
-    path = dataset_path(name, progress=console.note)
-    load_dataset(name)  # compares the content with what the name stands for
-    console.show(str(path))
-    console.give({"name": name, "path": str(path)})
-
-
-def _facts(name: str) -> DatasetFacts:
-    from gelato.datasets import list_datasets
-    from gelato.datasets.catalog import find
-
-    find(name)  # suggests near names
-    return next(facts for facts in list_datasets() if facts.name == name)

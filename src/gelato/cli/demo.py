@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from gelato.cli.forecasts import (
     tell_compilation,
 )
 from gelato.cli.inputs import describe_split
-from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.options import OutputOptions, grouped, option
 from gelato.cli.outputs import check_output_folder
 from gelato.cli.progress import fit_model, training_facts
 from gelato.cli.rankings import BIASED, links_table
@@ -48,31 +48,20 @@ def add(app: typer.Typer) -> None:
 
 def demo(
     output: OutputOptions,
-    folder: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where files go."),
-    ] = Path("demo-output"),
-    example: Annotated[
-        bool,
-        typer.Option(
-            "--example",
-            help="Show the paper's worked example instead: why balanced test sets "
-            "mislead.",
-        ),
-    ] = False,
-    train: Annotated[
-        bool,
-        typer.Option(
-            "--train/--no-train",
-            help="Also train Gelato (about a minute), or take only seconds.",
-        ),
-    ] = True,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            "--epochs", metavar="N", help="Epochs of the training (100, as the paper)."
-        ),
-    ] = None,
+    folder: Path = option("--output -o FOLDER", "Where files go.", Path("demo-output")),
+    example: bool = option(
+        "--example",
+        "Show the paper's worked example instead: why balanced test sets mislead.",
+        False,
+    ),
+    train: bool = option(
+        "--train/--no-train",
+        "Also train Gelato (about a minute), or take only seconds.",
+        True,
+    ),
+    epochs: int | None = option(
+        "--epochs N", "Epochs of the training (100, as the paper)."
+    ),
 ) -> None:
     """Rank a citation graph by every method, Gelato trained too, with a picture."""
     console = Console(output)
@@ -205,7 +194,7 @@ def _table(
             name,
             summaries[name],
             text.percent(result.ap),
-            text.times(result.ap / result.random_ap),
+            f"{text.times(result.ap / result.random_ap)}x",
             text.percent(result.hits_at(100)),
         ]
         inflated = Text(text.percent(biased[name].ap), style="dim")
@@ -223,7 +212,7 @@ def _moral(
     return (
         f"\nAP ranks each held-out link against every non-link. {BIASED} AP, which is "
         f"often\nreported, takes as many sampled non-links as links: {best} then\n"
-        f"looks {text.times(biased[best].ap / exact[best].ap)} better."
+        f"looks {text.times(biased[best].ap / exact[best].ap)}x better."
     )
 
 

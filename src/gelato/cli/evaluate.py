@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gelato import text
 from gelato.cli.console import Console
 from gelato.cli.forecasts import (
+    MEMORY,
     RANKING_KERNELS,
-    Memory,
     give_forecasts,
     respect_memory,
     tell_compilation,
@@ -32,14 +32,15 @@ from gelato.cli.long_runs import (
     respect_time,
 )
 from gelato.cli.options import (
+    RUN_FOLDER,
     CandidateOptions,
     DataOptions,
     ModelOptions,
     OutputOptions,
-    RunFolder,
     RunOptions,
     SplitOptions,
     grouped,
+    option,
 )
 from gelato.cli.outputs import check_output_file
 from gelato.cli.progress import Interrupted, fit_model, is_trained
@@ -61,15 +62,12 @@ if TYPE_CHECKING:
 # Candidates that are worth a word on what their ranking cost.
 _LARGE = 1_000_000
 
-Protocol = Annotated[
-    str,
-    typer.Option(
-        "--protocol",
-        metavar="NAME",
-        help="all: against every non-edge. sampled: the BIASED numbers of the field, "
-        "against as many random non-edges as edges. both: side by side.",
-    ),
-]
+PROTOCOL = option(
+    "--protocol NAME",
+    "all: against every non-edge. sampled: the BIASED numbers of the field, against as "
+    "many random non-edges as edges. both: side by side.",
+    "all",
+)
 
 
 def add(app: typer.Typer) -> None:
@@ -85,17 +83,11 @@ def evaluate(
     run: RunOptions,
     long: LongOptions,
     output: OutputOptions,
-    folder: RunFolder = None,
-    protocol: Protocol = "all",
-    part: Annotated[
-        str,
-        typer.Option("--part", metavar="NAME", help="Rank the test or valid edges."),
-    ] = "test",
-    save_split: Annotated[
-        Path | None,
-        typer.Option("--save-split", metavar="FILE", help="Keep the split (.parquet)."),
-    ] = None,
-    memory: Memory = None,
+    folder: Path | None = RUN_FOLDER,
+    protocol: str = PROTOCOL,
+    part: str = option("--part NAME", "Rank the test or valid edges.", "test"),
+    save_split: Path | None = option("--save-split FILE", "Keep the split (.parquet)."),
+    memory: str | None = MEMORY,
 ) -> None:
     """Measure a model: rank held-out edges among all non-edges."""
     console = Console(output)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from gelato.cli.console import Console
 from gelato.cli.inputs import node_of
-from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.options import OutputOptions, argument, grouped, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import load_run_model
 from gelato.cli.settings import describe_model
@@ -27,18 +27,11 @@ def add(app: typer.Typer) -> None:
 
 def explain(
     output: OutputOptions,
-    folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A folder of 'gelato fit'.")
-    ],
-    source: Annotated[str, typer.Argument(metavar="A", help="A node's id.")],
-    target: Annotated[str, typer.Argument(metavar="B", help="Another node's id.")],
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", help="How many walks to list.")
-    ] = 10,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw it: .png, .svg or .pdf."),
-    ] = None,
+    folder: Path = argument("RUN", "A folder of 'gelato fit'."),
+    source: str = argument("A", "A node's id."),
+    target: str = argument("B", "Another node's id."),
+    top: int = option("--top K", "How many walks to list.", 10),
+    picture: Path | None = option("--picture FILE", "Draw it: .png, .svg or .pdf."),
 ) -> None:
     """Explain a score: the walks that it is the sum of, and what gave them weight.
 
@@ -68,7 +61,7 @@ def _draw(why: Explanation, path: Path) -> None:
     from matplotlib import rc_context
 
     from gelato.io import write_bytes_atomic
-    from gelato.report.pictures import draw_explanation
+    from gelato.report.figures import draw_explanation
 
     drawn = BytesIO()
     kind = path.suffix.lower().lstrip(".")

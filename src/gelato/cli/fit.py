@@ -6,15 +6,15 @@ import shlex
 import sys
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, make_facts, make_table, safe
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import RANKING_KERNELS, TRAINING_KERNELS, tell_compilation
 from gelato.cli.inputs import LoadedGraph, describe_split, load_split, require_positives
-from gelato.cli.long_runs import Rate, check_estimate
+from gelato.cli.long_runs import RATE, check_estimate
 from gelato.cli.options import (
     ChoiceOptions,
     DataOptions,
@@ -23,6 +23,7 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
     grouped,
+    option,
 )
 from gelato.cli.progress import (
     Interrupted,
@@ -321,18 +322,12 @@ def fit(
     choice: ChoiceOptions,
     run: RunOptions,
     output: OutputOptions,
-    folder: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where the run goes."),
-    ] = Path("run"),
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with a training that was interrupted."),
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a run in the folder.")
-    ] = False,
-    estimate: Rate = None,
+    folder: Path = option("--output -o FOLDER", "Where the run goes.", Path("run")),
+    resume: bool = option(
+        "--resume", "Go on with a training that was interrupted.", False
+    ),
+    overwrite: bool = option("--overwrite", "Replace a run in the folder.", False),
+    estimate: float | None = RATE,
 ) -> None:
     """Train a model, or let models compete, and keep the best as a folder.
 
@@ -426,7 +421,7 @@ def _print(
     folder: Path,
     measured: dict[str, Any],
 ) -> None:
-    console.show(f"{model_title(model.name, model)} on {safe(loaded.name)}")
+    console.show(f"{model_title(model.name, model)} on {text.printable(loaded.name)}")
     choice = measured.get("choice")
     if choice is not None:
         console.show(

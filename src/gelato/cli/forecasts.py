@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
+from gelato.cli.options import OUTPUT, option
 from gelato.cli.progress import is_trained, watch_notes
 from gelato.errors import UsageError
 
@@ -278,15 +277,11 @@ def _validation_seconds(model: Any, split: EdgeSplit) -> float:
     return float(forecast(ranking, graph, positives=len(split.valid)).seconds)
 
 
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        help="Most memory to use, for example 4GB: fewer threads, or refused at once.",
-        rich_help_panel="Output",
-    ),
-]
+MEMORY = option(
+    "--memory SIZE",
+    "Most memory to use, for example 4GB: fewer threads, or refused at once.",
+    panel=OUTPUT,
+)
 
 _UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

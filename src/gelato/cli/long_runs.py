@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gelato import text
+from gelato.cli.options import option
 from gelato.cli.progress import is_trained
 from gelato.errors import UsageError
 
@@ -22,43 +21,30 @@ _UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _RATES = (0.1, 0.01, 0.001)  # that a refusal looks at
 
 
-Rate = Annotated[
-    float | None,
-    typer.Option(
-        "--estimate",
-        metavar="RATE",
-        help="Score near pairs and positives exactly, and this share of all other "
-        "pairs, for example 0.01: an ESTIMATE with intervals, labelled so.",
-        rich_help_panel=_PANEL,
-    ),
-]
+RATE = option(
+    "--estimate RATE",
+    "Score near pairs and positives exactly, and this share of all other pairs, for "
+    "example 0.01: an ESTIMATE with intervals, labelled so.",
+    panel=_PANEL,
+)
 
 
 @dataclass(frozen=True)
 class LongOptions:
-    """What to do where scoring every pair is dear."""
+    """What to do where scoring every pair takes too long."""
 
-    estimate: Rate = None
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume",
-            metavar="FOLDER",
-            help="Keep what is done in a folder: after an interruption the same "
-            "command goes on from there, to the same bits.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    time_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--time-limit",
-            metavar="TIME",
-            help="Most time for the ranking, for example 2h: refused before it starts "
-            "if the forecast is longer.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = _PANEL
+    estimate: float | None = RATE
+    resume: Path | None = option(
+        "--resume FOLDER",
+        "Keep what is done in a folder: after an interruption the same "
+        "command goes on from there, to the same bits.",
+    )
+    time_limit: str | None = option(
+        "--time-limit TIME",
+        "Most time for the ranking, for example 2h: refused before it starts "
+        "if the forecast is longer.",
+    )
 
 
 def check_long(options: LongOptions, protocols: tuple[str, ...]) -> float | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, safe
+from gelato.cli.console import Console
 from gelato.cli.forecasts import (
+    MEMORY,
     SELECTING_KERNELS,
-    Memory,
     forecast_model,
     give_forecasts,
     is_heuristic,
@@ -22,13 +22,14 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.inputs import LoadedGraph, candidate_limits, load_graph, make_candidates
 from gelato.cli.options import (
+    RUN_FOLDER,
     CandidateOptions,
     DataOptions,
     ModelOptions,
     OutputOptions,
-    RunFolder,
     RunOptions,
     grouped,
+    option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.progress import fit_model
@@ -50,34 +51,16 @@ if TYPE_CHECKING:
 class AskedOptions:
     """Which links, and how many."""
 
-    top: Annotated[
-        int | None,
-        typer.Option("--top", metavar="K", help="The K best links overall (100)."),
-    ] = None
-    per_node: Annotated[
-        int | None,
-        typer.Option("--per-node", metavar="K", help="The K best links of each node."),
-    ] = None
-    nodes: Annotated[
-        Path | None,
-        typer.Option("--nodes", metavar="FILE", help="Whose links --per-node lists."),
-    ] = None
-    pairs: Annotated[
-        Path | None,
-        typer.Option("--pairs", metavar="FILE", help="Score and rank these pairs."),
-    ] = None
-    exclude: Annotated[
-        Path | None,
-        typer.Option("--exclude", metavar="FILE", help="Pairs not to predict."),
-    ] = None
-    max_per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--max-per-node",
-            metavar="K",
-            help="At most K links of any node, so that hubs do not fill the list.",
-        ),
-    ] = None
+    panel: ClassVar[str] = "Links: which, and how many"
+    top: int | None = option("--top K", "The K best links overall (100).")
+    per_node: int | None = option("--per-node K", "The K best links of each node.")
+    nodes: Path | None = option("--nodes FILE", "Whose links --per-node lists.")
+    pairs: Path | None = option("--pairs FILE", "Score and rank these pairs.")
+    exclude: Path | None = option("--exclude FILE", "Pairs not to predict.")
+    max_per_node: int | None = option(
+        "--max-per-node K",
+        "At most K links of any node, so that hubs do not fill the list.",
+    )
 
 
 def add(app: typer.Typer) -> None:
@@ -92,17 +75,11 @@ def predict(
     rule: CandidateOptions,
     run: RunOptions,
     output: OutputOptions,
-    folder: RunFolder = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write all links: .csv, .tsv, .parquet, .json or .jsonl.",
-        ),
-    ] = None,
-    memory: Memory = None,
+    folder: Path | None = RUN_FOLDER,
+    file: Path | None = option(
+        "--output -o FILE", "Write all links: .csv, .tsv, .parquet, .json or .jsonl."
+    ),
+    memory: str | None = MEMORY,
 ) -> None:
     """Predict links: the best pairs that are not edges yet.
 
@@ -146,7 +123,7 @@ def predict(
     else:
         pairs = text.plural(candidates.count, "candidate pair")
         said = f"{text.plural(links.height, 'link')} of {pairs}"
-    console.show(f"{model_title(name, made)} on {safe(loaded.name)}: {said}")
+    console.show(f"{model_title(name, made)} on {text.printable(loaded.name)}: {said}")
     show_links(console, links, file)
     console.give(
         {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gelato import text
-from gelato.cli.console import Console, make_table, shortened
+from gelato.cli.console import Console, make_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,8 +58,8 @@ def _table(links: pl.DataFrame, optional: list[str]) -> Any:
     for link in links.iter_rows(named=True):
         row = [
             text.count(link["rank"]),
-            shortened(link["source"]),
-            shortened(link["target"]),
+            text.shortened(link["source"]),
+            text.shortened(link["target"]),
             text.score(link["score"]),
             *(_cell(name, link[name]) for name in shown),
             f"{text.degree(link['source_degree'])} and "
@@ -207,7 +207,7 @@ def comparison_table(
     """
     beside = _FEWER if narrow else _BESIDE
     reference = next((e["against"] for e in entries if _is_compared(e)), None)
-    paired = [] if reference is None else [f"against {shortened(reference)}"]
+    paired = [] if reference is None else [f"against {text.shortened(reference)}"]
     titles = [_TITLES.get(name, name) for name in beside]
     table = make_table("in percent", "AP", *paired, *titles)
     for biased in (False, True):
@@ -235,24 +235,15 @@ def _comparison_row(
     *,
     best: bool,
 ) -> list[Text]:
-    name = shortened(entry["model"])
+    name = text.shortened(entry["model"])
     if entry["biased"]:
         name, style = f"{name}, {BIASED}", "dim"
     else:
         style = "bold" if best else ""
-    mean, limits = entry["mean"], entry["interval"]["ap"]
-    margin = None if limits is None else limits["high"] - mean["ap"]
-    cells = [name, text.percent_margin(mean["ap"], margin)]
+    mean = entry["mean"]
+    cells = [name, text.percent_margin(mean["ap"], entry["interval"]["ap"])]
     if paired:
-        cells.append(difference_text(entry["difference"]["ap"]))
+        cells.append(text.paired_difference(entry["difference"]["ap"]))
     spent = {"time": text.duration(entry["seconds"])}
     cells += [spent.get(key) or text.percent(mean[key]) for key in beside]
     return [Text(cell, style=style) for cell in cells]
-
-
-def difference_text(found: Mapping[str, Any] | None) -> str:
-    """Return a paired difference with its interval, or nothing."""
-    if found is None:
-        return ""
-    margin = None if found["high"] is None else found["high"] - found["value"]
-    return text.percent_difference(found["value"], margin)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from gelato.cli.console import Console
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
 from gelato.cli.inputs import node_of
-from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.options import OutputOptions, argument, grouped, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import PAGE
 from gelato.errors import InputError, UsageError
@@ -25,49 +25,25 @@ def add(app: typer.Typer) -> None:
 
 def report(
     output: OutputOptions,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="RUN...",
-            help="A folder of 'gelato fit'; several are compared.",
-            show_default=False,
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write a page (.html), its numbers (.md) or its data (.json). "
-            "Default: report.html in the run folder.",
-        ),
-    ] = None,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(
-            "--comparison",
-            metavar="FILE",
-            help="What 'gelato compare --json' printed, in place of run folders.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option("--top", metavar="K", help="How many predicted links (100)."),
-    ] = None,
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            "--nodes",
-            metavar="IDS",
-            help="Nodes of the heat maps: ids separated by commas, or a file of ids "
-            "(those of highest degree).",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", metavar="N", help="Threads to use (all cores)."),
-    ] = None,
+    folders: list[Path] | None = argument(
+        "RUN...", "A folder of 'gelato fit'; several are compared.", None
+    ),
+    file: Path | None = option(
+        "--output -o FILE",
+        "Write a page (.html), its numbers (.md) or its data (.json). "
+        "Default: report.html in the run folder.",
+    ),
+    comparison: Path | None = option(
+        "--comparison FILE",
+        "What 'gelato compare --json' printed, in place of run folders.",
+    ),
+    top: int | None = option("--top K", "How many predicted links (100)."),
+    nodes: str | None = option(
+        "--nodes IDS",
+        "Nodes of the heat maps: ids separated by commas, or a file of ids "
+        "(those of highest degree).",
+    ),
+    threads: int | None = option("--threads N", "Threads to use (all cores)."),
 ) -> None:
     """Write one offline page about a run: ranking, curves, links and why."""
     console = Console(output)
@@ -144,7 +120,7 @@ def _node_ids(folder: Path, text: str) -> list[Any]:
 
 
 def _print(console: Console, summary: dict[str, Any], place: Path | None) -> None:
-    from gelato.report.wording import comparison_verdict, run_verdict
+    from gelato.report.verdicts import comparison_verdict, run_verdict
 
     several = summary["kind"] == "comparison"
     verdict = comparison_verdict if several else run_verdict

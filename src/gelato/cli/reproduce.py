@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import about
-from gelato.cli.options import EngineOptions, OutputOptions, grouped
+from gelato.cli.options import EngineOptions, OutputOptions, argument, grouped, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.progress import Interrupted, is_trained, watch_training
 from gelato.cli.settings import whole_numbers
@@ -422,74 +422,39 @@ def add(app: typer.Typer) -> None:
 def reproduce(
     output: OutputOptions,
     engine: EngineOptions,
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WHAT",
-            help="Experiments of --list; default: all of them.",
-            show_default=False,
-        ),
-    ] = None,
-    datasets: Annotated[
-        str | None,
-        typer.Option("--datasets", metavar="NAMES", help="Only these graphs."),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods", metavar="NAMES", help="Only these methods, or rows of a table."
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds", metavar="NUMBERS", help="Only these seeds of trained models."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Everything at toy size on the embedded graph, in minutes, kept apart "
-            "in WORK/quick: shows that it runs, and nothing about the paper.",
-        ),
-    ] = False,
-    results: Annotated[
-        Path,
-        typer.Option("--results", metavar="FOLDER", help="Where runs are recorded."),
-    ] = Path("results"),
-    work: Annotated[
-        Path,
-        typer.Option(
-            "--work", metavar="FOLDER", help="Checkpoints of unfinished runs."
-        ),
-    ] = Path("runs"),
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            "--figures",
-            metavar="FOLDER",
-            help="Where figures go; default: WORK/figures, and none with --no-run.",
-            show_default=False,
-        ),
-    ] = None,
-    list_only: Annotated[
-        bool, typer.Option("--list", help="List the experiments, and run nothing.")
-    ] = False,
-    no_run: Annotated[
-        bool, typer.Option("--no-run", help="Only show what is recorded.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list the runs, with their time.")
-    ] = False,
-    write_docs: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-docs",
-            metavar="FILE",
-            help="Write the page of all records (.md) with its figures, run nothing.",
-        ),
-    ] = None,
+    what: list[str] | None = argument(
+        "WHAT", "Experiments of --list; default: all of them.", None
+    ),
+    datasets: str | None = option("--datasets NAMES", "Only these graphs."),
+    methods: str | None = option(
+        "--methods NAMES", "Only these methods, or rows of a table."
+    ),
+    seeds: str | None = option(
+        "--seeds NUMBERS", "Only these seeds of trained models."
+    ),
+    quick: bool = option(
+        "--quick",
+        "Everything at toy size on the embedded graph, in minutes, kept apart "
+        "in WORK/quick: shows that it runs, and nothing about the paper.",
+        False,
+    ),
+    results: Path = option(
+        "--results FOLDER", "Where runs are recorded.", Path("results")
+    ),
+    work: Path = option(
+        "--work FOLDER", "Checkpoints of unfinished runs.", Path("runs")
+    ),
+    figures: Path | None = option(
+        "--figures FOLDER",
+        "Where figures go; default: WORK/figures, and none with --no-run.",
+    ),
+    list_only: bool = option("--list", "List the experiments, and run nothing.", False),
+    no_run: bool = option("--no-run", "Only show what is recorded.", False),
+    dry_run: bool = option("--dry-run", "Only list the runs, with their time.", False),
+    write_docs: Path | None = option(
+        "--write-docs FILE",
+        "Write the page of all records (.md) with its figures, run nothing.",
+    ),
 ) -> None:
     """Run the paper's experiments that are missing, and show ours beside theirs."""
     from gelato.cli.reproduce import (

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, make_facts, safe
+from gelato.cli.console import Console, make_facts
 from gelato.cli.fit import choose, give_candidates, is_open, keep, measure, train
 from gelato.cli.forecasts import (
+    MEMORY,
     SELECTING_KERNELS,
     TRAINING_KERNELS,
-    Memory,
     respect_memory,
     tell_compilation,
 )
@@ -27,6 +27,7 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
     grouped,
+    option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.progress import is_trained
@@ -47,32 +48,16 @@ def run_all(
     choice: ChoiceOptions,
     run: RunOptions,
     output: OutputOptions,
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", help="The K best links overall.")
-    ] = 100,
-    max_per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--max-per-node", metavar="K", help="At most K links of any node."
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help=f"Keep the run and its links ({LINKS}).",
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option("--links", metavar="FILE", help="Write all links to this file."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a run in the folder.")
-    ] = False,
-    memory: Memory = None,
+    top: int = option("--top K", "The K best links overall.", 100),
+    max_per_node: int | None = option(
+        "--max-per-node K", "At most K links of any node."
+    ),
+    folder: Path | None = option(
+        "--output -o FOLDER", f"Keep the run and its links ({LINKS})."
+    ),
+    file: Path | None = option("--links FILE", "Write all links to this file."),
+    overwrite: bool = option("--overwrite", "Replace a run in the folder.", False),
+    memory: str | None = MEMORY,
 ) -> None:
     """From files to links: choose a model, measure it honestly, predict.
 
@@ -155,7 +140,7 @@ def _print(
     rows = [
         (
             "graph",
-            f"{safe(loaded.name)}: {text.plural(graph.num_nodes, 'node')}, "
+            f"{text.printable(loaded.name)}: {text.plural(graph.num_nodes, 'node')}, "
             f"{text.plural(graph.num_edges, 'edge')}, "
             f"{text.plural(graph.num_attributes, 'attribute')}",
         )

@@ -10,12 +10,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from gelato import text
-from gelato.cli.console import Console, make_facts, make_table, safe
+from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.fit import keep, measure, train
 from gelato.cli.forecasts import RANKING_KERNELS, TRAINING_KERNELS, tell_compilation
 from gelato.cli.inputs import describe_split, load_split, require_positives
@@ -26,6 +26,7 @@ from gelato.cli.options import (
     RunOptions,
     SplitOptions,
     grouped,
+    option,
 )
 from gelato.cli.outputs import check_output_file, new_folder
 from gelato.cli.progress import Interrupted, is_trained, watch_notes
@@ -83,7 +84,7 @@ def show_tuned(console: Console, tuned: Tuned, data_name: str) -> None:
     others = [f"{states[x]} {x}" for x in ("pruned", "failed") if states[x]]
     said = f" ({', '.join(others)})" if others else ""
     console.show(
-        f"{tuned.name} tuned on {safe(data_name)}: {tuned.search} search, "
+        f"{tuned.name} tuned on {text.printable(data_name)}: {tuned.search} search, "
         f"{text.plural(len(records), 'trial')}{said} in "
         f"{text.duration(sum(record.seconds for record in records))}",
         "",
@@ -111,17 +112,12 @@ def trials_table(records: Sequence[TrialRecord], best: TrialRecord, metric: str)
     for record in ran[:_MOST_ROWS]:
         table.add_row(
             ("* " if record is best else "  ") + str(record.number),
-            *(short(record.parameters[name]) for name in names),
+            *(text.parameter(record.parameters[name]) for name in names),
             f"{text.percent(record.value or 0.0)} %",
             *([str(record.epochs)] * trained),
             text.short_duration(record.seconds),
         )
     return table
-
-
-def short(value: Any) -> str:
-    """Return a parameter's value for people."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def fit_command(tuned: Tuned, data: DataOptions, split: SplitOptions) -> str:
@@ -234,9 +230,9 @@ def _space_table(plan: Plan) -> Any:
     table = make_table("parameter", "values to try", text=2)
     for name, given in plan.space_dict().items():
         if "values" in given:
-            said = ", ".join(map(short, given["values"]))
+            said = ", ".join(map(text.parameter, given["values"]))
         else:
-            said = f"{short(given['low'])} to {short(given['high'])}"
+            said = f"{text.parameter(given['low'])} to {text.parameter(given['high'])}"
             said += ", evenly in the logarithm" if given["log"] else ""
         table.add_row(name, said)
     return table
@@ -246,7 +242,9 @@ def _show_trials(console: Console, plan: Plan, first: list[dict[str, Any]]) -> N
     names = list(plan.space)
     table = make_table("trial", *names)
     for number, parameters in enumerate(first[:_MOST_COMBINATIONS]):
-        table.add_row(str(number), *(short(parameters[name]) for name in names))
+        table.add_row(
+            str(number), *(text.parameter(parameters[name]) for name in names)
+        )
     console.show("", table)
     if len(first) > _MOST_COMBINATIONS:
         console.show(f"and {len(first) - _MOST_COMBINATIONS:,} more")
@@ -272,72 +270,42 @@ def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
 
 
 STUDY = "study.jsonl"
-_SEARCH = "Search: which parameters are tried"
 _FEW_EDGES = 50
-
-
-def _option(*names: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=_SEARCH)
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How parameters are searched, and for how long."""
 
-    search: Annotated[
-        str,
-        _option(
-            "--search",
-            metavar="NAME",
-            help="line (one parameter at a time), grid (every combination; the "
-            "paper's for gelato) or free (drawn by Optuna).",
-        ),
-    ] = "line"
-    trials: Annotated[
-        int | None,
-        _option(
-            "--trials",
-            metavar="N",
-            help="Most trials; default: until the search ends (free: 20).",
-        ),
-    ] = None
-    budget: Annotated[
-        float | None,
-        _option("--budget", metavar="SECONDS", help="Most time for trials."),
-    ] = None
-    metric: Annotated[
-        str,
-        _option(
-            "--metric",
-            metavar="NAME",
-            help="What is maximised on the validation edges: prec@100%, ap, auc, mrr, "
-            "hits@100, ...",
-        ),
-    ] = "prec@100%"
-    values: Annotated[
-        list[str] | None,
-        _option(
-            "--try",
-            metavar="NAME=VALUE,VALUE",
-            help="Search only the parameters named so, among these values. May be "
-            "repeated.",
-        ),
-    ] = None
-    prune: Annotated[
-        bool,
-        _option(
-            "--prune/--no-prune",
-            help="Whether trainings below the median of others are ended early.",
-        ),
-    ] = True
-    study: Annotated[
-        Path | None,
-        _option(
-            "--study",
-            metavar="FILE",
-            help=f"Keeps every trial; with --output it is FOLDER/{STUDY}.",
-        ),
-    ] = None
+    panel: ClassVar[str] = "Search: which parameters are tried"
+    search: str = option(
+        "--search NAME",
+        "line (one parameter at a time), grid (every combination; the "
+        "paper's for gelato) or free (drawn by Optuna).",
+        "line",
+    )
+    trials: int | None = option(
+        "--trials N", "Most trials; default: until the search ends (free: 20)."
+    )
+    budget: float | None = option("--budget SECONDS", "Most time for trials.")
+    metric: str = option(
+        "--metric NAME",
+        "What is maximised on the validation edges: prec@100%, ap, auc, mrr, "
+        "hits@100, ...",
+        "prec@100%",
+    )
+    values: list[str] | None = option(
+        "--try NAME=VALUE,VALUE",
+        "Search only the parameters named so, among these values. May be repeated.",
+    )
+    prune: bool = option(
+        "--prune/--no-prune",
+        "Whether trainings below the median of others are ended early.",
+        True,
+    )
+    study: Path | None = option(
+        "--study FILE", f"Keeps every trial; with --output it is FOLDER/{STUDY}."
+    )
 
 
 def add(app: typer.Typer) -> None:
@@ -352,18 +320,9 @@ def tune(
     search: SearchOptions,
     run: RunOptions,
     output: OutputOptions,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Where the best model goes."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the study.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin the study anew.")
-    ] = False,
+    folder: Path | None = option("--output -o FOLDER", "Where the best model goes."),
+    resume: bool = option("--resume", "Go on with the study.", False),
+    overwrite: bool = option("--overwrite", "Begin the study anew.", False),
 ) -> None:
     """Search for the parameters of a model that rank the validation edges best.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from gelato.text import plain, printable
 
 Kind = Literal["walks", "attributes", "closed form", "score only"]
 # The text is for a terminal; the data hold the rest.
@@ -167,8 +169,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; ids that JSON has no type for become text."""
-        plain: dict[str, Any] = _plain(self)
-        return plain
+        told: dict[str, Any] = plain(self)
+        return told
 
     def to_text(self) -> str:
         """Return a text for people; unprintable characters of ids are escaped."""
@@ -176,24 +178,6 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.to_text()
-
-
-def printable(value: object) -> str:
-    """Return an id or name as text that cannot move a terminal's cursor."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii")
-        for c in str(value)
-    )
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
 
 
 def _lines(why: Explanation) -> Iterator[str]:

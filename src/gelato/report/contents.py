@@ -13,14 +13,16 @@ from typing import Any
 from gelato.errors import UsageError
 from gelato.explain.explanation import Explanation
 from gelato.explain.pair import explain_pair
+from gelato.graph import Graph
 from gelato.models.registry import load
 from gelato.ranking import Evaluation
 from gelato.ranking.evaluate import Part
-from gelato.report.breakdown import (
+from gelato.report.breakdown import where_it_works
+from gelato.report.describe import (
+    count_degrees,
+    describe_attributes,
     describe_graph,
     describe_split,
-    plain,
-    where_it_works,
 )
 from gelato.report.heatmaps import make_heat_maps
 from gelato.report.measures import (
@@ -33,6 +35,7 @@ from gelato.report.measures import (
 )
 from gelato.splits import EdgeSplit
 from gelato.storage import ENVIRONMENT, Run, read_run
+from gelato.text import plain
 from gelato.version import __version__
 
 _WALKS, _EDGES, _ATTRIBUTES = 6, 2, 3
@@ -124,7 +127,7 @@ def summarise_run(
         "name": Path(folder).resolve().name,
         "model": {"name": model.name, "summary": model.summary},
         "part": part,
-        "data": describe_graph(model.graph_),
+        "data": _data(model.graph_),
         "split": None if model.split_ is None else describe_split(model.split_),
         "notes": list(getattr(model, "notes_", ())),
         "choice": _choice(run),
@@ -148,6 +151,15 @@ def summarise_run(
     }
     made: dict[str, Any] = plain(summary)
     return made
+
+
+def _data(graph: Graph) -> dict[str, Any]:
+    """Return all that a page tells of a graph."""
+    return describe_graph(graph) | {
+        "degree_counts": count_degrees(graph),
+        "attributes": describe_attributes(graph),
+        "notes": list(graph.notes),
+    }
 
 
 def _part(split: EdgeSplit | None) -> Part | None:

@@ -17,7 +17,7 @@ from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.nn.similarity import pair_similarity
 from gelato.ranking.scorers import RowScorer
-from gelato.report.breakdown import plain_id
+from gelato.text import plain_id
 
 DEFAULT_NODES = 60
 MOST_NODES = 100

@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gelato.errors import UsageError
-from gelato.explain.explanation import printable
 from gelato.io import write_text_atomic
-from gelato.report import charts, wording
+from gelato.report import charts
+from gelato.report.verdicts import LONGEST, comparison_verdict, run_verdict
+from gelato.text import (
+    count,
+    paired_difference,
+    percent,
+    percent_margin,
+    printable,
+    score,
+    short_percent,
+    shortened,
+)
 
 _LINKS = 20
+_score = partial(score, digits=4)
+_shown = partial(shortened, most=LONGEST)
 _COLUMNS = ("ap", "prec@100%", "hits@100", "auc")
 
 
@@ -37,7 +49,7 @@ def to_markdown(summary: dict[str, Any]) -> str:
 
 def inert(value: Any) -> str:
     """Return text in which nothing means anything to Markdown or HTML."""
-    return _escaped(wording.shown(value))
+    return _escaped(_shown(value))
 
 
 def _escaped(text: str) -> str:
@@ -56,14 +68,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _run(s: dict[str, Any]) -> Iterator[str]:
     yield f"# {inert(s['name'])}: {inert(s['model']['name'])}"
     yield ""
-    yield wording.run_verdict(s)
+    yield run_verdict(s)
     yield ""
     data, split = s["data"], s["split"]
     yield (
-        f"{wording.count(data['nodes'])} nodes, {wording.count(data['edges'])} edges, "
-        f"{wording.count(data['attributes']['count'])} attributes, "
-        f"{wording.count(data['components'])} components, "
-        f"{wording.count(data['isolated'])} nodes without an edge."
+        f"{count(data['nodes'])} nodes, {count(data['edges'])} edges, "
+        f"{count(data['attributes']['count'])} attributes, "
+        f"{count(data['components'])} components, "
+        f"{count(data['isolated'])} nodes without an edge."
     )
     if split is not None:
         yield (
@@ -84,8 +96,8 @@ def _run(s: dict[str, Any]) -> Iterator[str]:
                 str(link["rank"]),
                 inert(link["source"]),
                 inert(link["target"]),
-                wording.score(link["score"]),
-                wording.percent(link["expected_precision"]),
+                _score(link["score"]),
+                short_percent(link["expected_precision"]),
             )
             for link in s["prediction"]["links"][:_LINKS]
         ],
@@ -93,7 +105,7 @@ def _run(s: dict[str, Any]) -> Iterator[str]:
     yield "## How to reproduce"
     yield ""
     # Indented code: no run of backticks in a name can end it.
-    yield f"    {wording.whole(s['reproduce']['command'])}"
+    yield f"    {printable(s['reproduce']['command'])}"
 
 
 def _measured(s: dict[str, Any]) -> Iterator[str]:
@@ -102,7 +114,7 @@ def _measured(s: dict[str, Any]) -> Iterator[str]:
     rows = [
         (
             inert(row["model"]) + (", BIASED sample" if row["biased"] else ""),
-            *(wording.hundredths(row[key]) for key in _COLUMNS),
+            *(percent(row[key]) for key in _COLUMNS),
             f"{row['seconds']:.2f}",
         )
         for row in s["ranking"]["rows"]
@@ -112,7 +124,7 @@ def _measured(s: dict[str, Any]) -> Iterator[str]:
         yield "## Where to cut"
         yield ""
         cuts = [
-            (wording.percent(cut["at_least"]), wording.count(cut["k"]))
+            (short_percent(cut["at_least"]), count(cut["k"]))
             for cut in s["expected"]["cut_offs"]
         ]
         yield from _table(("expected precision at least", "best links"), cuts)
@@ -120,7 +132,7 @@ def _measured(s: dict[str, Any]) -> Iterator[str]:
         yield f"## Found, by {title}"
         yield ""
         rows = [
-            (bucket["name"], f"{bucket['edges']:,}", wording.percent(bucket["recall"]))
+            (bucket["name"], f"{bucket['edges']:,}", short_percent(bucket["recall"]))
             for bucket in s["where"][key]
         ]
         yield from _table((title, "held-out edges", "found"), rows)
@@ -129,15 +141,15 @@ def _measured(s: dict[str, Any]) -> Iterator[str]:
 def _comparison(s: dict[str, Any]) -> Iterator[str]:
     yield "# Comparison"
     yield ""
-    yield wording.comparison_verdict(s)
+    yield comparison_verdict(s)
     yield ""
     rows = [
         (
             inert(entry["model"]) + (", BIASED sample" if entry["biased"] else ""),
             str(entry["runs"]),
-            wording.spread(entry["mean"]["ap"], entry["interval"]["ap"]),
-            wording.difference(entry["difference"]["ap"]),
-            *(wording.hundredths(entry["mean"][k]) for k in _COLUMNS[1:]),
+            percent_margin(entry["mean"]["ap"], entry["interval"]["ap"]),
+            paired_difference(entry["difference"]["ap"]),
+            *(percent(entry["mean"][k]) for k in _COLUMNS[1:]),
         )
         for entry in s["ranking"]
     ]
@@ -206,14 +218,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "pct": wording.percent,
-        "hundredths": wording.hundredths,
-        "count": wording.count,
-        "score": wording.score,
-        "shown": wording.shown,
-        "whole": wording.whole,
-        "spread": wording.spread,
-        "difference": wording.difference,
+        "pct": short_percent,
+        "hundredths": percent,
+        "count": count,
+        "score": _score,
+        "shown": _shown,
+        "whole": printable,
+        "spread": percent_margin,
+        "difference": paired_difference,
     }
     return made
 
@@ -241,7 +253,7 @@ def _run_parts(summary: dict[str, Any]) -> dict[str, Any]:
     maps, links = summary["heat_maps"], summary["prediction"]["links"]
     parts = _shared_parts(summary) | {
         "title": f"gelato report: {printable(summary['name'])}",
-        "verdict": wording.run_verdict(summary),
+        "verdict": run_verdict(summary),
         "sections": [
             (_ANCHORS.get(key, key), text)
             for key, text in _SECTIONS.items()
@@ -285,7 +297,7 @@ def _measured_parts(summary: dict[str, Any]) -> dict[str, Any]:
 
 def _heat_data(maps: dict[str, Any]) -> dict[str, Any]:
     return {
-        "nodes": [wording.shown(node) for node in maps["nodes"]],
+        "nodes": [_shown(node) for node in maps["nodes"]],
         "maps": [{k: item[k] for k in ("name", "values")} for item in maps["maps"]],
     }
 
@@ -299,7 +311,7 @@ def _comparison_parts(summary: dict[str, Any]) -> dict[str, Any]:
     fair = [entry for entry in summary["ranking"] if not entry["biased"]]
     return _shared_parts(summary) | {
         "title": "gelato report: comparison",
-        "verdict": wording.comparison_verdict(summary),
+        "verdict": comparison_verdict(summary),
         "sections": [("ranking", "Ranking"), ("runs", "Runs")],
         "best": {key: max(entry["mean"][key] for entry in fair) for key in METRICS},
         "chart": charts.comparison_chart(fair),

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from gelato.comparison.runs import RESAMPLED, measure_fitted
 from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, StoredFileError
 from gelato.models.registry import load
-from gelato.report.breakdown import plain
 from gelato.report.contents import FORMAT
-from gelato.report.wording import shown
+from gelato.report.verdicts import LONGEST
 from gelato.storage import read_run
+from gelato.text import plain, shortened
 from gelato.version import __version__
 
 _METRICS = ("ap", "prec@100%", "hits@100", "auc")
@@ -99,7 +100,7 @@ def summarise_rows(
             "splits": sorted({row["split"] for row in rows}),
             "against": fair[0]["against"],
             "budget": next((e["budget"] for e in fair if e["budget"]), None),
-            "verdicts": wording.told_apart(fair, shown),
+            "verdicts": wording.told_apart(fair, partial(shortened, most=LONGEST)),
             "meaning": [text for text in meaning if text],
             "ranking": ranking,
             "runs": [

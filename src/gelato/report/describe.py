@@ -1,0 +1,99 @@
+"""A graph and a split as plain data: sizes, degrees, components, attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from gelato.graph import Graph, IntArray
+from gelato.splits import EdgeSplit
+
+
+def describe_graph(graph: Graph) -> dict[str, Any]:
+    """Return sizes, components and degrees; degrees count neighbours, not weights."""
+    neighbours = neighbour_counts(graph)
+    parts, member = connected_components(graph.adjacency, directed=False)
+    facts: dict[str, Any] = {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "directed": graph.directed,
+        "weighted": graph.is_weighted,
+        "times": graph.times is not None,
+        "attributes": graph.num_attributes,
+        "pairs": graph.num_pairs,
+        "density": graph.num_edges / max(graph.num_pairs, 1),
+        "isolated": int(np.count_nonzero(neighbours == 0)),
+        "components": int(parts),
+        "largest_component": int(np.bincount(member, minlength=1).max()),
+        "degree": None,
+    }
+    if graph.num_nodes:
+        facts["degree"] = {
+            "min": int(neighbours.min()),
+            "median": float(np.median(neighbours)),
+            "mean": float(neighbours.mean()),
+            "max": int(neighbours.max()),
+            "max_node": str(graph.node_ids[int(np.argmax(neighbours))]),
+        }
+    return facts
+
+
+def describe_split(split: EdgeSplit) -> dict[str, Any]:
+    """Return the sizes of a split and what identifies it."""
+    return {
+        "kind": split.kind,
+        "seed": split.seed,
+        "fingerprint": split.fingerprint,
+        "train": len(split.train),
+        "valid": len(split.valid),
+        "test": len(split.test),
+    }
+
+
+def degree_bucket_edges(largest: int) -> list[tuple[int, int]]:
+    """Return buckets 0, 1, 2, 3-4, 5-8, ... that reach up to the largest degree."""
+    buckets = [(0, 0), (1, 1), (2, 2)]
+    while buckets[-1][1] < largest:
+        low = buckets[-1][1] + 1
+        buckets.append((low, 2 * (low - 1)))
+    return buckets
+
+
+def bucket_name(low: int, high: int) -> str:
+    """Return how a bucket of whole numbers is called."""
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def neighbour_counts(graph: Graph) -> IntArray:
+    """Return the number of neighbours of every node."""
+    counts: IntArray = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
+    return counts
+
+
+def count_degrees(graph: Graph) -> list[dict[str, Any]]:
+    """Return how many nodes have how many neighbours, in buckets."""
+    neighbours, found = neighbour_counts(graph), []
+    for low, high in degree_bucket_edges(int(neighbours.max(initial=0))):
+        inside = (neighbours >= low) & (neighbours <= high)
+        count = int(np.count_nonzero(inside))
+        found.append({"degree": bucket_name(low, high), "nodes": count})
+    return found
+
+
+def describe_attributes(graph: Graph) -> dict[str, Any]:
+    """Return how many attributes there are, and how full their table is."""
+    if graph.attributes is None or graph.num_attributes == 0:
+        return {"count": 0, "nodes_with": 0, "filled": 0.0, "unused": 0}
+    matrix = sp.csr_array(graph.attributes)
+    matrix.eliminate_zeros()
+    rows = np.diff(matrix.indptr)
+    columns = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    return {
+        "count": graph.num_attributes,
+        "nodes_with": int(np.count_nonzero(rows)),
+        "filled": matrix.nnz / max(matrix.shape[0] * matrix.shape[1], 1),
+        "unused": int(np.count_nonzero(columns == 0)),
+    }
