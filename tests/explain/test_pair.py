@@ -22,7 +22,7 @@ from gelato.explain.steps import attribute_effects
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
 from gelato.models.two_stage import CosineAutocovariance
-from gelato.report.pictures import draw_explanation
+from gelato.report.figures import draw_explanation
 from gelato.splits import split_edges
 from support import strategies
 

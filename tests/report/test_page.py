@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import gelato
 from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, UsageError
-from gelato.explain.explanation import printable
-from gelato.report import wording
 from gelato.report.charts import comparison_chart
 from gelato.report.contents import summarise_run
 from gelato.report.page import inert, to_html, to_json, to_markdown, write_report
 from gelato.report.rivals import read_comparison, summarise_runs
+from gelato.report.verdicts import comparison_verdict, run_verdict
+from gelato.text import paired_difference, percent_margin, printable
 from support.small_graphs import community_graph
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}
@@ -100,7 +100,7 @@ def test_a_difference_that_may_be_chance_is_called_so(run_summary):
     made = copy.deepcopy(run_summary)
     for gain, error, doubtful in ((0.03, 0.02, True), (-0.05, 0.02, False)):
         made["verdict"]["against_heuristic"] = {"gain": gain, "error": error}
-        said = wording.run_verdict(made)
+        said = run_verdict(made)
         assert ("a difference of 3 ± 2 points that may be chance" in said) == doubtful
         assert said.count(". ") == 0  # still one sentence
 
@@ -417,10 +417,10 @@ def test_runs_are_compared(run_folder, tmp_path):
     assert "drawn again 200 times" in text
     other = fair[1]
     told = [text for text in page.texts if " ± " in text]
-    assert wording.difference(other["difference"]["ap"]) in told
-    assert wording.spread(other["mean"]["ap"], other["interval"]["ap"]) in told
+    assert paired_difference(other["difference"]["ap"]) in told
+    assert percent_margin(other["mean"]["ap"], other["interval"]["ap"]) in told
     marked = to_markdown(summary)
-    assert wording.difference(other["difference"]["ap"]) in marked
+    assert paired_difference(other["difference"]["ap"]) in marked
     assert "ap_resampled" not in to_json(summary)
 
 
@@ -431,7 +431,7 @@ def test_doubt_about_the_best_is_told(tmp_path):
     path = tmp_path / "comparison.json"
     path.write_text(json.dumps(rows + twins))
     summary = read_comparison(path)
-    assert "no difference to be seen)" in wording.comparison_verdict(summary)
+    assert "no difference to be seen)" in comparison_verdict(summary)
     assert summary["verdicts"] == ["No difference to be seen: cn and twin."]
     path.write_text(json.dumps({"runs": rows + twins, "against": "twin"}))
     assert read_comparison(path)["against"] == "twin"

@@ -8,12 +8,11 @@ import shutil
 import time
 
 import pytest
-from gelato.report.wording import difference, spread
 
 from gelato import compare
-from gelato.explain.explanation import printable
 from gelato.report.page import write_report
 from gelato.report.rivals import summarise_rows
+from gelato.text import paired_difference, percent_margin, printable
 from support.small_graphs import community_graph
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing")
@@ -226,8 +225,8 @@ def test_comparison_has_intervals_and_sorts_by_difference(comparison, browser):
         cells = [cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")]
         found = entry["difference"]["ap"]
         assert cells[0] == entry["model"]
-        assert cells[2] == spread(entry["mean"]["ap"], entry["interval"]["ap"])
-        assert cells[3] == difference(found)
+        assert cells[2] == percent_margin(entry["mean"]["ap"], entry["interval"]["ap"])
+        assert cells[3] == paired_difference(found)
     assert " ± " in rows[-1].text
     heads = browser.find_elements(By.CSS_SELECTOR, "#ranking-table thead button")
     heads[3].click()

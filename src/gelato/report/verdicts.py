@@ -42,7 +42,8 @@ def run_verdict(summary: dict[str, Any]) -> str:
         gain = f"{times(ap / other)} times" if other else "more than"
         return (
             f"{name} is best at finding {among}: AP {short_percent(ap)}, {gain} the "
-            f"best heuristic ({rival}, {short_percent(other)}){_doubt(found)}; {chance}."
+            f"best heuristic ({rival}, {short_percent(other)}){_doubt(found)}; "
+            f"{chance}."
         )
     return (
         f"{rival} is best at finding {among}: AP {short_percent(other)}, ahead of this "
