@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from gelato import text
+from gelato.engines import use_threads
 from gelato.errors import GelatoError, InputError, UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make
@@ -134,6 +135,7 @@ def choose_model(
     seconds: float = SECONDS,
     seed: int = 0,
     train: bool = True,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> Choice:
     """Return the model that ranks the validation edges best, unless by chance.
@@ -158,6 +160,8 @@ def choose_model(
         the same numbers; how many epochs fit into the time may differ.
     train : bool
         Whether Gelato competes; if not, only models that learn nothing do.
+    threads : int, optional
+        Number of threads (:func:`gelato.use_threads`); does not change the result.
     progress : callable, optional
         Told (what is tried, seconds gone, seconds in all).
 
@@ -170,8 +174,9 @@ def choose_model(
     """
     if not seconds > 0:
         raise UsageError(f"The time budget is {seconds} s, but must be positive.")
-    trials = Trials(split, seconds=seconds, seed=seed, progress=progress)
-    tried = trials.run(train=train)
+    with use_threads(threads):
+        trials = Trials(split, seconds=seconds, seed=seed, progress=progress)
+        tried = trials.run(train=train)
     best, reason = _select(tried, seed, attributed=bool(split.graph.num_attributes))
     rows = [{**entry.to_dict(), "chosen": entry is best} for entry in tried]
     table = pl.DataFrame(
