@@ -36,9 +36,9 @@ TITLES = [f"a study of thing {k} in graphs" for k in range(len(NODES))]
     ("values", "kind", "width"),
     [
         (list(range(40)), "numeric", 1),
-        (repeat("1", "2.5", "NA"), "numeric", 1),
-        (repeat(True, False, None), "numeric", 1),
-        (repeat("true", "False", None), "numeric", 1),
+        (repeat("1", "2.5", "NA"), "numeric", 2),
+        (repeat(True, False, None), "numeric", 2),
+        (repeat("true", "False", None), "numeric", 2),
         (repeat("red", "blue"), "category", 2),
         (repeat("New York City", "San Jose del Cabo"), "category", 2),
         (TITLES, "text", 35),
@@ -48,7 +48,7 @@ TITLES = [f"a study of thing {k} in graphs" for k in range(len(NODES))]
         ([f"name{k}" for k in range(40)], "drop", 0),
         (repeat(None), "drop", 0),
         (repeat("", " "), "drop", 0),
-        (repeat(datetime.date(2020, 1, 1)), "drop", 0),
+        (repeat(datetime.date(2020, 1, 1)), "date", 1),
     ],
 )
 def test_kinds_are_found(values, kind, width):
@@ -60,11 +60,16 @@ def test_kinds_are_found(values, kind, width):
 
 
 def test_numbers_and_missing_ones():
-    _, graph, matrix = read_column(repeat("1", "2.5", "NA", ""))
-    assert matrix[:4, 0].tolist() == [1, 2.5, 0, 0]
-    assert any("20 missing numbers read as 0" in note for note in graph.notes)
+    values = repeat("1", "2.5", "NA", "")
+    _, graph, matrix = read_column(values, "numeric-raw")
+    assert graph.attribute_names == ("c", "c=missing")
+    assert matrix[:4].tolist() == [[1, 0], [2.5, 0], [1.75, 1], [1.75, 1]]
+    told = "20 missing numbers read as the median, 1.75"
+    assert any(told in note for note in graph.notes)
+    _, _, matrix = read_column(values)
+    assert matrix[2:4].tolist() == [[0, 1], [0, 1]]
     _, _, matrix = read_column(repeat("true", "False", None))
-    assert matrix[:3, 0].tolist() == [1, 0, 0]
+    assert matrix[:2].tolist() == [[1, 0], [0, 0]]
 
 
 def test_categories_lists_and_words():
@@ -85,7 +90,7 @@ def test_categories_lists_and_words():
 def test_constant_columns_are_kept_and_told():
     choice, _, matrix = read_column(repeat(3))
     assert "constant" in choice.reason
-    assert matrix.tolist() == [[3]] * 40
+    assert matrix.tolist() == [[0]] * 40
     assert "constant" in read_column(repeat("same"))[0].reason
     assert "constant" not in read_column(repeat(1, 2))[0].reason
 
@@ -120,12 +125,15 @@ def test_sparse_or_dense_by_the_share_filled():
 def test_a_column_that_drowns_the_others_is_told():
     columns = {"id": NODES, "year": [1990 + k % 30 for k in range(40)]}
     frame = pl.DataFrame(columns | {"group": repeat("a", "b")})
-    _, report = read_graph_with_report(EDGES, frame)
+    raw = {"year": "numeric-raw"}
+    _, report = read_graph_with_report(EDGES, frame, encode=raw)
     (told,) = [note for note in report.notes if "squared length" in note]
     assert "'year'" in told
     assert "encode year=drop" in told
     alike = frame.with_columns(pl.col("year") / 2020)
     _, report = read_graph_with_report(EDGES, alike)
     assert not [note for note in report.notes if "squared length" in note]
-    _, report = read_graph_with_report(EDGES, frame.drop("group"))
+    _, report = read_graph_with_report(EDGES, frame)
+    assert not [note for note in report.notes if "squared length" in note]
+    _, report = read_graph_with_report(EDGES, frame.drop("group"), encode=raw)
     assert not [note for note in report.notes if "squared length" in note]

@@ -153,8 +153,8 @@ def test_networkx_weights_attributes_and_multigraphs():
     built = from_networkx(graph, attributes=["age", "kind"])
     assert built.node_ids.tolist() == ["x", "y"]
     assert built.weights.tolist() == [3.0]
-    assert built.attribute_names == ("age", "kind=red")
-    assert dense(built.attributes).tolist() == [[3, 1], [0, 0]]
+    assert built.attribute_names == ("age", "age=missing", "kind=red")
+    assert dense(built.attributes).tolist() == [[0, 0, 1], [0, 1, 0]]
     assert any("weight 1 for 1 edge" in note for note in built.notes)
     grid = Graph.from_networkx(nx.grid_2d_graph(2, 2))
     assert grid.index_of((1, 1)) == grid.node_ids.tolist().index((1, 1))

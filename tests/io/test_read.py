@@ -177,7 +177,8 @@ def test_directed_and_reported_counts(write):
 def test_attributes_follow_the_ids_not_the_rows(write):
     edges = write("e.csv", "source,target\nb,a\nc,b\n")
     attributes = write("a.csv", "x,node,flag\n3,c,true\n1,a,false\n2,b,true\n")
-    graph, report = read_graph_with_report(edges, attributes, id="node")
+    raw = {"*": "numeric-raw"}
+    graph, report = read_graph_with_report(edges, attributes, id="node", encode=raw)
     assert graph.node_ids.tolist() == ["a", "b", "c"]
     assert graph.attributes.tolist() == [[1, 0], [2, 1], [3, 1]]
     assert graph.attribute_names == ("x", "flag")
@@ -188,7 +189,8 @@ def test_attributes_follow_the_ids_not_the_rows(write):
 def test_nodes_without_rows(write):
     edges = [("a", "b"), ("b", "c")]
     table = {"id": ["a", "b"], "x": [1, 2]}
-    graph, report = read_graph_with_report(edges, table)
+    raw = {"x": "numeric-raw"}
+    graph, report = read_graph_with_report(edges, table, encode=raw)
     assert graph.attributes.ravel().tolist() == [1, 2, 0]
     assert report.nodes_without_attributes == 1
     assert any("for example c; their attributes are 0" in n for n in graph.notes)
@@ -201,18 +203,19 @@ def test_nodes_without_rows(write):
 
 
 def test_ids_that_differ_in_type_are_matched_and_told():
-    graph = read_graph([(1, 2)], {"id": ["1", " 2", "3"], "x": [5, 6, 7]})
+    raw = {"x": "numeric-raw"}
+    table = {"id": ["1", " 2", "3"], "x": [5, 6, 7]}
+    graph = read_graph([(1, 2)], table, encode=raw)
     assert graph.node_ids.tolist() == [1, 2, 3]
     assert graph.attributes.ravel().tolist() == [5, 6, 7]
     assert any("matched 3 ids" in note for note in graph.notes)
     back = read_graph([("1", "2")], {"id": [1.0, 2.0], "x": [5, 6]})
     assert back.node_ids.tolist() == ["1", "2"]
-    kept = read_graph([("a", "a ")])
-    assert kept.num_nodes == 2
-    assert any(
-        "white space kept around 1 id in column 'column_2'" in n for n in kept.notes
-    )
-    padded = read_graph([("a", "b")], {"id": ["a ", "b"], "x": [5, 6]})
+    same = read_graph([("a", "a ")])
+    assert same.num_nodes == 1
+    assert any("removed white space around 1 id" in note for note in same.notes)
+    table = {"id": ["a ", "b"], "x": [5, 6]}
+    padded = read_graph([("a", "b")], table, encode=raw)
     assert padded.attributes.ravel().tolist() == [5, 6]
     with pytest.raises(InputError, match="row 2: the id 'q' is not an integer"):
         read_graph([(1, 2)], {"id": ["1", "q"], "x": [5, 6]})
@@ -223,7 +226,7 @@ def test_ids_that_differ_in_type_are_matched_and_told():
 def test_repeated_attribute_rows(write):
     edges = write("e.csv", "source,target\na,b\n")
     same = write("a.csv", "id,x\na,1\nb,2\na, 1\n")
-    graph = read_graph(edges, same)
+    graph = read_graph(edges, same, encode={"x": "numeric-raw"})
     assert graph.attributes.ravel().tolist() == [1, 2]
     assert any("merged 1 repeated" in note for note in graph.notes)
     other = write("b.csv", "x,id\n1,a\n2,b\n3,a\n")

@@ -8,7 +8,13 @@ import pytest
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
-from gelato.io import read_graph, read_nodes, read_npz, read_pairs
+from gelato.io import (
+    read_graph,
+    read_graph_with_report,
+    read_nodes,
+    read_npz,
+    read_pairs,
+)
 
 GRAPH = Graph.from_edges([("anna", "bert"), ("bert", "carl")])
 
@@ -32,7 +38,7 @@ def write(tmp_path):
         ("e.csv", "# only\n# comments\n", "e.csv has no rows"),
         ("e.csv", "source,target\n", "column names but no rows"),
         ("e.csv", b"a,b\nc\0,d\n", "line 2: a zero byte"),
-        ("e.csv", b"a,b\nc,caf\xe9\n", "line 2: the byte 0xe9 is not UTF-8"),
+        ("e.csv", "a,ä\né,ö\n".encode() + b"c,caf\xe9\n", "line 3: the byte 0xe9 is"),
         ("e.csv", b"\xff\xfea\0,", "starts like UTF-16"),
         ("e.csv", b"\xff\xfea\0\0\0", "line 1: a zero character"),
         ("e.csv", "a,b\nc,d,e\n", "line 2: 3 cells, but line 1 has 2"),
@@ -40,8 +46,6 @@ def write(tmp_path):
         ("e.csv", '"a",b\n"c",d\n\ne\n', "line 4: 1 cell, but line 1 has 2"),
         ("e.csv", 'a,b\n"c,d\n', "line 2: unexpected end of data"),
         ("e.csv", "a b\nc d\n", "one column only.*delimiter="),
-        ("e.csv", "a,b\n,d\n", "line 2: no id in column 'column_1'"),
-        ("e.csv", "a,b\nc,  \n", "line 2: no id in column 'column_2'"),
         ("e.csv", "source,target,source\na,b,c\n", "line 1: two columns .*'source'"),
         ("e.csv", "source,target,weight\na,b,1\nc,d,x\n", "line 3: the weight .*'x'"),
         ("e.csv", "source,target,weight\na,b,1\nc,d,nan\n", "line 3.*not a finite"),
@@ -107,10 +111,7 @@ def test_columns_that_are_not_there(write, options, match):
         ([("a", "b"), ("c",)], "row 2: 1 values, but row 1 has 2"),
         ([("a", "b"), "cd"], "row 2: 'cd' is not a row"),
         (np.zeros(3), "two-dimensional"),
-        ([("a", None)], "row 1: no id"),
         ([("a", [1])], "list in column 'column_2' cannot be an id"),
-        (pl.DataFrame({"s": [1.0, None], "t": [1, 2]}), "row 2: no id"),
-        (pl.DataFrame({"s": [1.0, float("nan")], "t": [1, 2]}), "row 2: no id"),
         ({"s": [1], "t": [1, 2]}, "different lengths"),
         (pl.DataFrame({"s": [1]}), "one column only"),
         (pl.DataFrame(), "has no columns"),
@@ -120,6 +121,25 @@ def test_columns_that_are_not_there(write, options, match):
 def test_bad_tables_in_memory(edges, match):
     with pytest.raises(InputError, match=match):
         read_graph(edges)
+
+
+@pytest.mark.parametrize(
+    ("edges", "place"),
+    [
+        ([("a", "b"), ("a", None)], "row 2"),
+        ([("a", "b"), ("a", " ")], "row 2"),
+        (pl.DataFrame({"s": [1.0, None], "t": [1, 2]}), "row 2"),
+        (pl.DataFrame({"s": [1.0, float("nan")], "t": [1, 2]}), "row 2"),
+    ],
+)
+def test_rows_without_an_id_are_dropped_or_refused(edges, place):
+    graph, report = read_graph_with_report(edges)
+    assert report.rows_without_id == 1
+    assert any(
+        f"dropped 1 row without an id, the first at {place}" in n for n in graph.notes
+    )
+    with pytest.raises(InputError, match=f"{place}: no id in column"):
+        read_graph(edges, missing_ids="error")
 
 
 def test_bad_attribute_cells_name_their_line(write):

@@ -150,7 +150,8 @@ def test_graphs_survive_the_round_trip(tmp_path, rows, values, directed, suffix)
     )
     files = tmp_path / f"e.{suffix}", tmp_path / f"a.{suffix}"
     write_graph(graph, *files)
-    back = read_graph(*files, labels="label", directed=directed)
+    raw = {"*": "numeric-raw"}
+    back = read_graph(*files, labels="label", directed=directed, encode=raw)
     assert np.array_equal(back.edges, graph.edges)
     if graph.num_edges:
         assert np.array_equal(back.weights, graph.weights)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def node_of(graph: Graph, written: str) -> Hashable:
     """Return the id of a graph that is written like this, or suggest near ones."""
-    from gelato.graph.graph import unknown_node
+    from gelato.graph import unknown_node
 
     tries: list[Hashable] = [written]
     with suppress(ValueError):

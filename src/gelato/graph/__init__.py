@@ -5,15 +5,17 @@ user's own node ids, optional weights, times, attributes and labels. It reads no
 files: ``gelato.io`` turns outside formats into graphs and back.
 """
 
-from gelato.graph.canonical import (
+from gelato.graph.graph import (
     Attributes,
     FloatArray,
+    Graph,
     IntArray,
+    as_id_array,
     canonical_pairs,
     find_pairs,
     pair_keys,
+    unknown_node,
 )
-from gelato.graph.graph import Graph, as_id_array, unknown_node
 
 __all__ = [
     "Attributes",

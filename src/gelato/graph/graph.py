@@ -1,76 +1,25 @@
-"""The class :class:`Graph`."""
+"""The class :class:`Graph`, and how what users give becomes its canonical arrays.
+
+Whatever is dropped or merged on the way is noted; what cannot be a graph raises.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.errors import InputError, UnsupportedGraphError
-from gelato.graph.canonical import (
-    Attributes,
-    FloatArray,
-    IntArray,
-    as_attributes,
-    as_floats,
-    as_integers,
-    as_pairs,
-    check_values,
-    find_pairs,
-    merge_edges,
-    pair_keys,
-)
 
-
-def as_id_array(ids: Sequence[Hashable] | npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return node ids as a one-dimensional array that keeps each id's own type."""
-    if isinstance(ids, np.ndarray) and ids.ndim == 1:
-        return ids
-    listed = list(ids)
-    kinds = {type(node) for node in listed}
-    if kinds == {int} and all(-(2**63) <= node < 2**63 for node in listed):
-        return np.array(listed, dtype=np.int64)
-    if kinds == {str} and not any(_unfit_for_numpy(node) for node in listed):
-        return np.array(listed)
-    # Filled one by one: numpy would take a list of tuples for a second dimension.
-    array = np.empty(len(listed), dtype=object)
-    for position, node in enumerate(listed):
-        array[position] = node
-    return array
-
-
-def _unfit_for_numpy(node: Hashable) -> bool:
-    """Tell whether numpy's fixed-width text would lose or bloat an id.
-
-    Trailing NULs are cut off, and the longest id sets the width of all.
-    """
-    text = str(node)
-    return len(text) > 64 or text.endswith("\0")
-
-
-def unknown_node(node: Hashable, known_ids: npt.NDArray[Any]) -> str:
-    """Return the message for an id that no node has, naming the nearest ids."""
-    import difflib
-
-    index = known_ids.tolist()
-    text = str(node)
-    same = [known for known in index if str(known).strip() == text.strip()]
-    if same:
-        return (
-            f"There is no node {node!r}, but there is {same[0]!r}: they differ in type "
-            "or white space."
-        )
-    # Comparing with millions of ids would take minutes: near ones have a near length.
-    alike = (str(known) for known in index if abs(len(str(known)) - len(text)) <= 2)
-    near = difflib.get_close_matches(text, list(islice(alike, 20_000)), n=3)
-    suggestion = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"There is no node {node!r} in the graph.{suggestion}"
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Attributes: TypeAlias = Any  # an (n, r) float32 array: scipy CSR or numpy dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +52,11 @@ class Graph:
         One name per attribute.
     notes : sequence of str
         What the constructor dropped, merged or assumed, for people to read.
+    sides : (n,) int8, optional
+        0 or 1 for the two kinds of nodes of a bipartite graph, -1 for nodes without
+        edges; ``None`` unless the graph is known to be bipartite.
+    reading : mapping, optional
+        How the graph was read, as plain data; see :class:`gelato.io.ReadReport`.
     """
 
     num_nodes: int
@@ -115,6 +69,8 @@ class Graph:
     times: FloatArray | None = None
     attribute_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = field(default=())
+    sides: npt.NDArray[np.int8] | None = None
+    reading: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_graph(self)
@@ -256,6 +212,20 @@ class Graph:
         """Number of pairs: unordered, or ordered in a directed graph."""
         ordered = self.num_nodes * (self.num_nodes - 1)
         return ordered if self.directed else ordered // 2
+
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether every edge is known to join one kind of nodes with another."""
+        return self.sides is not None
+
+    def side(self, which: int) -> IntArray:
+        """Return the nodes of one side, 0 or 1, of a bipartite graph."""
+        if self.sides is None:
+            raise UnsupportedGraphError(
+                "The graph is not known to have two sides.",
+                hint="Name the nodes of each side, or see gelato.io.with_sides.",
+            )
+        return np.flatnonzero(self.sides == which)
 
     @property
     def is_weighted(self) -> bool:
@@ -406,6 +376,12 @@ def _check_node_data(graph: Graph) -> None:
     _check_ids(graph.ids, n)
     if graph.labels is not None and len(graph.labels) != n:
         raise InputError(f"There are {len(graph.labels)} labels for {n} nodes.")
+    if graph.sides is not None:
+        u, v = graph.sides[graph.edges.T] if len(graph.sides) == n else ((0,), (0,))
+        if np.any(np.less(u, 0) | np.less(v, 0) | np.equal(u, v)):
+            raise InputError(
+                "sides must be 0 at one end of every edge, 1 at the other."
+            )
     names = graph.attribute_names
     if names is not None and len(names) != graph.num_attributes:
         raise InputError(
@@ -425,3 +401,212 @@ def _check_ids(ids: npt.NDArray[Any] | None, n: int) -> None:
         raise InputError(f"Node ids must be hashable: {error}.") from error
     if distinct != n:
         raise InputError("Node ids must be unique.")
+
+
+def pair_keys(pairs: IntArray, num_nodes: int) -> IntArray:
+    """Return one sortable integer per pair: ``u * n + v``."""
+    return pairs[:, 0] * np.int64(num_nodes) + pairs[:, 1]
+
+
+def find_pairs(sorted_pairs: IntArray, wanted: IntArray, num_nodes: int) -> IntArray:
+    """Return the position of each wanted pair among sorted pairs, -1 if absent."""
+    keys, query = pair_keys(sorted_pairs, num_nodes), pair_keys(wanted, num_nodes)
+    position = np.searchsorted(keys, query)
+    # The key of a pair outside 0..n-1 can equal that of another pair.
+    known = np.all((wanted >= 0) & (wanted < num_nodes), axis=1)
+    inside = known & (position < len(keys))
+    found = np.zeros(len(query), dtype=bool)
+    found[inside] = keys[position[inside]] == query[inside]
+    return np.where(found, position, -1).astype(np.int64)
+
+
+def canonical_pairs(pairs: IntArray, *, directed: bool) -> IntArray:
+    """Return pairs with ``u < v`` (undirected) in the order given."""
+    return pairs if directed else np.sort(pairs, axis=1)
+
+
+@dataclass(frozen=True)
+class MergedEdges:
+    """Canonical edges with what belongs to each, and what was done to get there."""
+
+    edges: IntArray
+    weights: FloatArray | None
+    times: FloatArray | None
+    notes: tuple[str, ...]
+
+
+def merge_edges(
+    pairs: IntArray,
+    weights: FloatArray | None,
+    times: FloatArray | None,
+    *,
+    directed: bool,
+    n: int,
+) -> MergedEdges:
+    """Drop loops and edges of weight 0, merge repeated ones, sort the rest."""
+    notes: list[str] = []
+    check_values(weights, len(pairs), "weights")
+    check_values(times, len(pairs), "times")
+    keep = pairs[:, 0] != pairs[:, 1]
+    _note(notes, np.count_nonzero(~keep), "dropped {} self-loop{}")
+    if weights is not None:
+        if np.any(weights < 0):
+            at = int(np.argmax(weights < 0))
+            raise InputError(
+                f"Edge {at + 1} has the negative weight {weights[at]:g}.",
+                hint="Weights must be positive: shift or drop negative ones.",
+            )
+        zero = keep & (weights == 0)
+        _note(notes, np.count_nonzero(zero), "dropped {} edge{} of weight 0")
+        keep &= weights > 0
+    pairs = canonical_pairs(pairs[keep], directed=directed)
+    _, first, inverse = np.unique(
+        pair_keys(pairs, n), return_index=True, return_inverse=True
+    )
+    repeated = len(pairs) - len(first)
+    summed = "" if weights is None else ", weights added"
+    _note(notes, repeated, "merged {} repeated edge{}" + summed)
+    if weights is not None:
+        added = np.bincount(inverse, weights=weights[keep], minlength=len(first))
+        weights = np.asarray(added, dtype=np.float64)
+    if times is not None:
+        earliest = np.full(len(first), np.inf)
+        np.minimum.at(earliest, inverse, times[keep])
+        times = earliest
+    return MergedEdges(pairs[first], weights, times, tuple(notes))
+
+
+def _note(notes: list[str], count: int | np.integer[Any], text: str) -> None:
+    if count:
+        notes.append(text.format(f"{int(count):,}", "" if count == 1 else "s"))
+
+
+def as_pairs(edges: npt.ArrayLike, num_nodes: int) -> IntArray:
+    """Return edges as (m, 2) indices, refusing other shapes and unknown nodes."""
+    pairs = as_integers(edges, "Edges given as node indices")
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InputError(
+            f"Edges must have the shape (m, 2), not {pairs.shape}.",
+            hint="Turn a (2, m) edge index with .T.",
+        )
+    low, high = int(pairs.min()), int(pairs.max())
+    if low < 0 or high >= num_nodes:
+        raise InputError(
+            f"An edge names node {low if low < 0 else high}, but the graph has "
+            f"{num_nodes} nodes, numbered 0 to {num_nodes - 1}.",
+            hint="Give num_nodes as large as the largest index plus one.",
+        )
+    return pairs
+
+
+def as_integers(values: npt.ArrayLike, what: str) -> IntArray:
+    """Return an int64 array, refusing what the conversion would change."""
+    try:
+        given = np.asarray(values)
+        with np.errstate(invalid="ignore"):
+            whole = given.astype(np.int64)
+        same = bool(np.all(whole == given))
+    except (ValueError, TypeError, OverflowError):
+        same = False
+    if not same:
+        raise InputError(
+            f"{what} must be whole numbers.",
+            hint="Ids of other types go through Graph.from_edges.",
+        )
+    return whole
+
+
+def as_floats(values: npt.ArrayLike | None) -> FloatArray | None:
+    """Return weights or times as float64."""
+    if values is None:
+        return None
+    try:
+        return np.asarray(values, dtype=np.float64).ravel()
+    except (ValueError, TypeError) as error:
+        raise InputError(f"Weights and times must be numbers: {error}.") from error
+
+
+def check_values(values: FloatArray | None, count: int, what: str) -> None:
+    """Raise unless there is one finite value per edge."""
+    if values is None:
+        return
+    if len(values) != count:
+        raise InputError(f"There are {len(values)} {what} for {count} edges.")
+    if not np.all(np.isfinite(values)):
+        at = int(np.argmax(~np.isfinite(values)))
+        raise InputError(
+            f"Edge {at + 1} has {values[at]} among its {what}.",
+            hint="Fill in or drop missing and infinite values.",
+        )
+
+
+def as_attributes(attributes: Any) -> Attributes | None:
+    """Return attributes as float32: CSR stays CSR, anything else becomes dense."""
+    if attributes is None:
+        return None
+    try:
+        # A double beyond float32 becomes infinite, which the check below reports.
+        with np.errstate(over="ignore"):
+            return _float32_attributes(attributes)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"The attributes are not a matrix of numbers: {error}.",
+            hint="Give tables with text columns to Graph.from_edges.",
+        ) from error
+
+
+def _float32_attributes(attributes: Any) -> Attributes:
+    if sp.issparse(attributes):
+        matrix = sp.csr_array(attributes, dtype=np.float32)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        return matrix
+    return np.ascontiguousarray(attributes, dtype=np.float32)
+
+
+def as_id_array(ids: Sequence[Hashable] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return node ids as a one-dimensional array that keeps each id's own type."""
+    if isinstance(ids, np.ndarray) and ids.ndim == 1:
+        return ids
+    listed = list(ids)
+    kinds = {type(node) for node in listed}
+    if kinds == {int} and all(-(2**63) <= node < 2**63 for node in listed):
+        return np.array(listed, dtype=np.int64)
+    if kinds == {str} and not any(_unfit_for_numpy(node) for node in listed):
+        return np.array(listed)
+    # Filled one by one: numpy would take a list of tuples for a second dimension.
+    array = np.empty(len(listed), dtype=object)
+    for position, node in enumerate(listed):
+        array[position] = node
+    return array
+
+
+def _unfit_for_numpy(node: Hashable) -> bool:
+    """Tell whether numpy's fixed-width text would lose or bloat an id.
+
+    Trailing NULs are cut off, and the longest id sets the width of all.
+    """
+    text = str(node)
+    return len(text) > 64 or text.endswith("\0")
+
+
+def unknown_node(node: Hashable, known_ids: npt.NDArray[Any]) -> str:
+    """Return the message for an id that no node has, naming the nearest ids."""
+    import difflib
+
+    index = known_ids.tolist()
+    text = str(node)
+    same = [known for known in index if str(known).strip() == text.strip()]
+    if same:
+        return (
+            f"There is no node {node!r}, but there is {same[0]!r}: they differ in type "
+            "or white space."
+        )
+    # Comparing with millions of ids would take minutes: near ones have a near length.
+    alike = (str(known) for known in index if abs(len(str(known)) - len(text)) <= 2)
+    near = difflib.get_close_matches(text, list(islice(alike, 20_000)), n=3)
+    suggestion = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"There is no node {node!r} in the graph.{suggestion}"

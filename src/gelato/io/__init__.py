@@ -10,7 +10,7 @@ from gelato.io.formats import (
 )
 from gelato.io.npz import read_npz, write_npz
 from gelato.io.pair_files import read_nodes, read_pairs
-from gelato.io.read import read_graph, read_graph_with_report
+from gelato.io.read import read_graph, read_graph_with_report, with_sides
 from gelato.io.report import ColumnChoice, ReadReport
 from gelato.io.write import (
     to_frame,
@@ -35,6 +35,7 @@ __all__ = [
     "to_networkx",
     "to_pyg",
     "to_scipy",
+    "with_sides",
     "write_bytes_atomic",
     "write_graph",
     "write_npz",

@@ -1,7 +1,7 @@
-"""The user's node ids: kept as they are, matched between tables, numbered once.
+"""The rows of an edge table: node ids, numbered once, with weights and times.
 
-Ids are ``int``, ``text`` or ``mixed`` (anything else that is hashable). Text files say
-nothing about types: their ids are text without surrounding white space, and integers
+Ids are ``int``, ``text`` or ``mixed`` (anything else that is hashable); text has no
+surrounding white space. Text files say nothing about types: their ids are integers
 where every single one is written like an integer.
 """
 
@@ -17,8 +17,14 @@ import numpy.typing as npt
 
 from gelato.errors import InputError
 from gelato.graph import FloatArray, as_id_array
-from gelato.io.columns import read_times, read_weights
-from gelato.io.tables import Column, Table
+from gelato.io.tables import (
+    Column,
+    Table,
+    number_notes,
+    required_numbers,
+    to_dates,
+    to_numbers,
+)
 from gelato.text import plural
 
 if TYPE_CHECKING:
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
-_REMEDY = "Every row needs an id: fill it in or remove the row."
+_NO_NAMES = ["na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "missing"]
 
 
 @dataclass(frozen=True)
@@ -45,44 +51,79 @@ class Ids:
         return list(self.values)
 
 
-def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
-    """Return the ids of a column with notes, or raise where one is missing."""
-    series = table.frame[column]
-    if table.is_text:
-        stripped = series.str.strip_chars()
-        _refuse_empty(table, column, stripped)
-        changed = int((stripped != series).sum())
-        notes = (
-            [
-                f"{table.name}: removed white space around {plural(changed, 'id')} in "
-                f"column {column!r}"
-            ]
-            if changed
-            else []
+def drop_rows_without_id(
+    table: Table, columns: Sequence[str], missing: str
+) -> tuple[Table, list[str]]:
+    """Return a table whose rows all have ids in some columns, and what was dropped."""
+    lacking = np.zeros(table.frame.height, dtype=bool)
+    for column in columns:
+        lacking |= _lacks_id(table.frame[column])
+    count = int(lacking.sum())
+    if not count:
+        return table, []
+    first = int(np.argmax(lacking))
+    if missing == "error":
+        column = next(c for c in columns if _lacks_id(table.frame[c])[first])
+        raise InputError(
+            f"{table.place(first)}: no id in column {column!r}.",
+            hint="Fill it in or remove the row; such rows are dropped with "
+            "missing_ids='drop' (--missing-ids drop).",
         )
-        return Ids("text", stripped, from_text=True), notes
-    return _typed_ids(table, column, series)
+    place = table.place(first).removeprefix(f"{table.name}, ")
+    rows = plural(count, "row")
+    note = f"{table.name}: dropped {rows} without an id, the first at {place}"
+    return table.kept(~lacking), [note]
 
 
-def _typed_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[str]]:
+def _lacks_id(series: pl.Series) -> npt.NDArray[np.bool_]:
     import polars as pl
 
+    if series.dtype == pl.Object:
+        return np.array([_is_missing(value) for value in series.to_list()], dtype=bool)
+    if series.dtype in (pl.Categorical, pl.Enum):
+        series = series.cast(pl.String)
+    empty = series.is_null()
+    if series.dtype == pl.String:
+        empty = empty | (series.str.strip_chars() == "").fill_null(True)
+    elif series.dtype.is_float():
+        empty = empty | series.is_nan().fill_null(True)
+    return empty.to_numpy().astype(bool)
+
+
+def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
+    """Return the ids of a column, none of which is missing, with notes."""
+    import polars as pl
+
+    series = table.frame[column]
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
     if series.dtype == pl.String:
-        _refuse_empty(table, column, series)
-        padded = int((series.str.strip_chars() != series).sum())
-        note = f"{table.name}: white space kept around {plural(padded, 'id')} in column"
-        return Ids("text", series), [f"{note} {column!r}"] if padded else []
+        return _text_ids(table, column, series)
     if series.dtype.is_float():
-        _refuse_empty(table, column, series.fill_nan(None))
         return _float_ids(table, column, series)
     if series.dtype.is_integer():
-        _refuse_empty(table, column, series)
         whole = series.cast(pl.Int64, strict=False)
         if whole.null_count() == 0:
             return Ids("int", whole), []
     return _object_ids(table, column, series.to_list()), []
+
+
+def _text_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[str]]:
+    stripped = series.str.strip_chars()
+    notes = []
+    changed = int((stripped != series).sum())
+    if changed:
+        notes.append(
+            f"{table.name}: removed white space around {plural(changed, 'id')} in "
+            f"column {column!r}"
+        )
+    odd = stripped.filter(stripped.str.to_lowercase().is_in(_NO_NAMES))
+    if len(odd):
+        notes.append(
+            f"{table.name}: {plural(len(odd), 'id')} in column {column!r} read "
+            f"{odd[0]!r}, which became a node; empty the cells if it means no id"
+        )
+    return Ids("text", stripped, from_text=table.is_text), notes
 
 
 def _float_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[str]]:
@@ -97,10 +138,6 @@ def _float_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[
 
 def _object_ids(table: Table, column: str, values: list[Any]) -> Ids:
     for row, value in enumerate(values):
-        if _is_missing(value):
-            raise InputError(
-                f"{table.place(row)}: no id in column {column!r}.", hint=_REMEDY
-            )
         try:
             hash(value)
         except TypeError:
@@ -119,19 +156,6 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)  # NaN differs from itself
     except (TypeError, ValueError):
         return type(value).__name__ in ("NAType", "NaTType")
-
-
-def _refuse_empty(table: Table, column: str, series: pl.Series) -> None:
-    import polars as pl
-
-    empty = series.is_null()
-    if series.dtype == pl.String:
-        empty = empty | (series.str.strip_chars() == "").fill_null(True)
-    if empty.any():
-        row = int(empty.arg_max() or 0)
-        raise InputError(
-            f"{table.place(row)}: no id in column {column!r}.", hint=_REMEDY
-        )
 
 
 def decide_integers(columns: Sequence[Ids]) -> list[Ids]:
@@ -320,35 +344,86 @@ class EdgeRows:
     times: FloatArray | None
     columns: dict[str, str]
     notes: list[str] = field(default_factory=list)
+    without_id: int = 0
 
 
 def read_edge_rows(
-    table: Table,
-    source: Column | None,
-    target: Column | None,
-    weight: Column | None,
-    time: Column | None,
+    table: Table, wanted: Sequence[Column | None], missing_ids: str
 ) -> EdgeRows:
-    """Pick and check the columns of an edge table whose header is decided."""
+    """Pick and check the columns of an edge table whose header is decided.
+
+    ``wanted`` are the columns of source, target, weight and time, where given.
+    """
+    source, target, weight, time = wanted
     first, second = end_columns(table, source, target)
     columns = {"source": first, "target": second}
     for role, wanted in (("weight", weight), ("time", time)):
         chosen = _optional(table, wanted, role, columns)
         if chosen is not None:
             columns[role] = chosen
-    source_ids, notes = read_ids(table, first)
+    rows = table.frame.height
+    table, notes = drop_rows_without_id(table, (first, second), missing_ids)
+    source_ids, told = read_ids(table, first)
     target_ids, more = read_ids(table, second)
-    notes += more
-    weights = read_weights(table, columns["weight"]) if "weight" in columns else None
-    times = None
+    notes += [*told, *more]
+    weights = times = None
+    if "weight" in columns:
+        weights, told = _read_weights(table, columns["weight"])
+        notes += told
     if "time" in columns:
-        times, told = read_times(table, columns["time"])
+        times, told = _read_times(table, columns["time"])
         notes += told
     unused = [name for name in table.frame.columns if name not in columns.values()]
     if unused:
         listed = ", ".join(unused[:10])
         notes.append(f"{table.name}: columns not used: {listed}")
-    return EdgeRows(source_ids, target_ids, weights, times, columns, notes)
+    without = rows - table.frame.height
+    return EdgeRows(source_ids, target_ids, weights, times, columns, notes, without)
+
+
+def _read_weights(table: Table, column: str) -> tuple[FloatArray, list[str]]:
+    """Return edge weights: finite and not negative, or raise with the place."""
+    values = required_numbers(table, column, "weight")
+    if np.any(values < 0):
+        row = int(np.argmax(values < 0))
+        raise InputError(
+            f"{table.place(row)}: the weight {values[row]:g} is negative.",
+            hint="Weights must be positive: shift or drop negative ones.",
+        )
+    return values, _told_numbers(table, column)
+
+
+def _read_times(table: Table, column: str) -> tuple[FloatArray, list[str]]:
+    """Return times as numbers; dates become seconds since 1970."""
+    series = table.frame[column]
+    dates = to_dates(series)
+    if dates is None:
+        return required_numbers(table, column, "time"), _told_numbers(table, column)
+    moments, form = dates
+    if moments.null_count():
+        row = int(moments.is_null().arg_max() or 0)
+        raise InputError(
+            f"{table.place(row)}: {series[row]!r} in column {column!r} is not a date "
+            f"written as {form.partition(' or ')[0]}, as others are.",
+            hint="Write every time as a number, or every time as YYYY-MM-DD or "
+            "YYYY-MM-DD HH:MM:SS.",
+        )
+    if " or " in form:
+        raise InputError(
+            f"{table.place(0)}: {series[0]!r} in column {column!r} may be day/month or "
+            "month/day, and no date tells which.",
+            hint="Write the dates as YYYY-MM-DD.",
+        )
+    seconds = moments.dt.epoch("us").to_numpy() / 1e6
+    written = "" if form == "%Y-%m-%d" else f" written as {form}"
+    note = f"dates in column {column!r}{written} read as seconds since 1970"
+    return np.asarray(seconds, dtype=np.float64), [f"{table.name}: {note}"]
+
+
+def _told_numbers(table: Table, column: str) -> list[str]:
+    series = table.frame[column]
+    numbers = to_numbers(series, decimal_comma=table.decimal_comma)
+    return [f"{table.name}, {note}" for note in number_notes(series, numbers)]
 
 
 def end_columns(

@@ -3,13 +3,16 @@
 Required: ``edge_index`` (2, m) and ``num_nodes``. Optional: ``attr_data``,
 ``attr_indices``, ``attr_indptr``, ``attr_shape`` (CSR, float32), ``labels``; and,
 beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``,
-``attribute_names`` and ``attr_dense`` (whether the attributes were an array).
+``attribute_names``, ``attr_dense`` (whether the attributes were an array), ``sides``,
+``notes`` and ``reading`` (how the graph was read, as JSON).
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
         raise _wrong(file, f"edge_index has shape {edges.shape}, not (2, m)")
     flag = _scalar(arrays, "directed", file) if "directed" in arrays else 0
     try:
-        return Graph.from_indices(
+        graph = Graph.from_indices(
             num_nodes,
             edges.T,
             weights=_per_row(arrays, "weights", edges.shape[1], file),
@@ -53,7 +56,13 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
             ids=_ids(arrays, num_nodes, file),
             directed=bool(flag),
             labels=_labels(arrays, num_nodes, file),
-            attribute_names=_names(arrays, file),
+            attribute_names=_listed(arrays, "attribute_names", file),
+            notes=_listed(arrays, "notes", file) or (),
+        )
+        return replace(
+            graph,
+            sides=_sides(arrays, num_nodes, file),
+            reading=_reading(arrays, file),
         )
     except InputError as error:
         if str(file) in error.problem:
@@ -171,13 +180,34 @@ def _ids(arrays: Arrays, num_nodes: int, path: Path) -> np.ndarray[Any, Any] | N
     return ids
 
 
-def _names(arrays: Arrays, path: Path) -> list[str] | None:
-    names = arrays.get("attribute_names")
-    if names is None:
+def _listed(arrays: Arrays, name: str, path: Path) -> list[str] | None:
+    texts = arrays.get(name)
+    if texts is None:
         return None
-    if names.ndim != 1 or names.dtype.kind != "U":
-        raise _wrong(path, "attribute_names is not a list of texts")
-    return [str(name) for name in names.tolist()]
+    if texts.ndim != 1 or texts.dtype.kind != "U":
+        raise _wrong(path, f"{name} is not a list of texts")
+    return [str(text) for text in texts.tolist()]
+
+
+def _sides(arrays: Arrays, num_nodes: int, path: Path) -> Any:
+    if "sides" not in arrays:
+        return None
+    sides = _integers(arrays, "sides", path)
+    if sides.shape != (num_nodes,) or np.any((sides < -1) | (sides > 1)):
+        raise _wrong(path, f"sides must be {num_nodes} numbers of -1, 0 and 1")
+    return sides.astype(np.int8)
+
+
+def _reading(arrays: Arrays, path: Path) -> dict[str, Any] | None:
+    if "reading" not in arrays:
+        return None
+    try:
+        reading = json.loads(str(arrays["reading"].item()))
+    except ValueError as error:
+        raise _wrong(path, f"reading is not JSON ({error})") from error
+    if not isinstance(reading, dict):
+        raise _wrong(path, "reading does not tell how a graph was read")
+    return reading
 
 
 def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
@@ -193,7 +223,12 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         "num_nodes": np.asarray(graph.num_nodes),
         "directed": np.asarray(graph.directed),
     }
-    optional = {"weights": graph.weights, "times": graph.times, "labels": graph.labels}
+    optional = {
+        "weights": graph.weights,
+        "times": graph.times,
+        "labels": graph.labels,
+        "sides": graph.sides,
+    }
     arrays |= {name: value for name, value in optional.items() if value is not None}
     if graph.attributes is not None:
         matrix = sp.csr_array(graph.attributes)
@@ -205,6 +240,10 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         arrays["attribute_names"] = _texts(list(graph.attribute_names), path)
     if graph.ids is not None:
         arrays["ids"] = _stored_ids(graph.ids, path)
+    if graph.notes:
+        arrays["notes"] = _texts([note.rstrip("\0") for note in graph.notes], path)
+    if graph.reading is not None:
+        arrays["reading"] = np.array(json.dumps(graph.reading))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return write_bytes_atomic(path, buffer.getvalue())

@@ -1,15 +1,15 @@
-"""Files of pairs and of nodes, in the user's ids, as indices of a known graph."""
+"""Tables of pairs and of nodes, in the user's ids, as indices of a known graph."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gelato.errors import InputError
 from gelato.graph import Graph, IntArray, unknown_node
-from gelato.io.headers import with_pair_header
+from gelato.io.delimited import row_names
 from gelato.io.ids import end_columns
 from gelato.io.tables import Column, Table, read_table
 
@@ -48,9 +48,8 @@ def read_pairs(
     >>> read_pairs([("b", "a")], Graph.from_edges([("a", "b")])).tolist()
     [[1, 0]]
     """
-    table = read_table(source, "the table of pairs")
     wanted = (source_column, target_column)
-    table = with_pair_header(table, wanted, lambda cell: _find(graph, cell) is not None)
+    table = _with_header(read_table(source, "the table of pairs"), graph, wanted)
     first, second = end_columns(table, source_column, target_column)
     _refuse_empty(table)
     columns = [_indices(table, name, graph) for name in (first, second)]
@@ -82,12 +81,19 @@ def read_nodes(source: Any, graph: Graph) -> IntArray:
     ):
         source = {"id": list(source)}
     table = read_table(source, "the list of nodes", _node_delimiter(source))
-    table = with_pair_header(
-        table, (), lambda cell: _find(graph, cell) is not None, ends=1
-    )
+    table = _with_header(table, graph, (), ids=1)
     _refuse_empty(table)
     found = _indices(table, table.frame.columns[0], graph)
     return np.array(list(dict.fromkeys(found.tolist())), dtype=np.int64)
+
+
+def _with_header(
+    table: Table, graph: Graph, wanted: Sequence[Column | None], ids: int = 2
+) -> Table:
+    if table.has_header is not None:
+        return table
+    known = {str(node).strip() for node in graph.node_ids.tolist()}
+    return table.with_header(None, wanted, lambda frame: row_names(frame, known, ids))
 
 
 def _node_delimiter(source: Any) -> str | None:

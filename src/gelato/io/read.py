@@ -1,9 +1,13 @@
-"""Edge tables and attribute tables into a graph, with a report of what was done."""
+"""Edge tables and attribute tables into a graph, with a report of what was done.
+
+The way of a file: cells (``delimited``), a table (``tables``), ids, weights and times
+(``ids``), attributes (``attributes``), and here the graph and the report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +23,14 @@ from gelato.io.attributes import (
     encode_table,
     matrix_nodes,
 )
-from gelato.io.headers import with_attribute_header, with_edge_header
+from gelato.io.delimited import edge_names, row_names
 from gelato.io.ids import (
     EdgeRows,
     Ids,
     combine_ends,
     decide_integers,
     distinct_ends,
+    drop_rows_without_id,
     match_ids,
     number_ids,
     read_edge_rows,
@@ -36,13 +41,15 @@ from gelato.io.tables import Column, Table, read_table
 from gelato.text import plural
 
 _MISSING = ("zero", "drop", "error")
+_MISSING_IDS = ("drop", "error")
 
 
 def read_graph(edges: Any, attributes: Any = None, **options: Any) -> Graph:
     """Read a graph from an edge table and, optionally, an attribute table.
 
     Takes the arguments of :func:`read_graph_with_report` and returns the graph alone;
-    what was dropped, merged or assumed is in ``graph.notes``.
+    what was dropped, merged or assumed is in ``graph.notes``, and the whole report as
+    plain data in ``graph.reading``.
 
     Examples
     --------
@@ -68,13 +75,16 @@ def read_graph_with_report(
     encode: Mapping[str, str] | None = None,
     labels: Column | None = None,
     missing: str = "zero",
+    missing_ids: str = "drop",
 ) -> tuple[Graph, ReadReport]:
     """Read a graph and report what was read, dropped, merged and missing.
 
     Nodes are the ends of the edges and the rows of the attribute table, in the order
-    of their sorted ids. In csv and tsv files ids are text without surrounding white
-    space, and integers if every one of them is written like an integer; an apostrophe
-    before ``= + - @`` (see :func:`gelato.io.write_table`) is taken away.
+    of their sorted ids. Ids that are text lose surrounding white space; in csv and tsv
+    files they are integers if every one of them is written like an integer, and an
+    apostrophe before ``= + - @`` (see :func:`gelato.io.write_table`) is taken away.
+    Text files may be UTF-8, UTF-16 or Windows-1252; numbers may have decimal commas
+    and separated thousands, dates the order of day and month that fits all of them.
 
     Parameters
     ----------
@@ -92,18 +102,24 @@ def read_graph_with_report(
     directed : bool
         Whether edges have a direction.
     header : bool, optional
-        Whether text files start with column names; ``None`` detects it.
+        Whether text files start with column names; ``None`` decides by the rows
+        below, and tells why in the notes.
     delimiter : str, optional
         The character between cells of text files; ``None`` goes by suffix and content.
     encode : mapping, optional
-        Column to ``numeric``, ``category`` (one-hot), ``text`` (bag of words),
-        ``list`` (multi-hot) or ``drop``; other columns are decided by their content.
-        Missing numbers are read as 0.
+        Column to ``numeric`` (scaled by the median and the middle half of its
+        values), ``numeric-raw`` (kept as they are), ``date`` (days, and years and
+        months where they repeat), ``category`` (one-hot), ``text`` (bag of words),
+        ``list`` (multi-hot) or ``drop``; other columns are decided by their content,
+        and ``"*"`` says how all columns of numbers are encoded. Missing numbers are
+        read as the median, and marked by another attribute.
     labels : column name or position from 0, optional
         A class per node, taken out of the attributes; missing classes are -1.
     missing : {"zero", "drop", "error"}
         What to do with nodes that have no row in the attribute table: give them
         zeros, drop them with their edges, or raise.
+    missing_ids : {"drop", "error"}
+        What to do with rows without an id: drop and count them, or raise.
 
     Returns
     -------
@@ -117,22 +133,24 @@ def read_graph_with_report(
     InputError
         Naming the file, the line and what to do.
     """
-    if missing not in _MISSING:
-        raise UsageError(
-            f"missing={missing!r} is not known.",
-            hint=f"Choose one of: {', '.join(_MISSING)}.",
-        )
-    state = _read_edges(edges, (source, target, weight, time), header, delimiter)
+    _check_choice("missing", missing, _MISSING)
+    _check_choice("missing_ids", missing_ids, _MISSING_IDS)
     matrix = None if attributes is None else as_matrix(attributes)
+    table = None
+    if attributes is not None and matrix is None:
+        table = read_table(attributes, "the attribute table", delimiter)
+    described = _first_row_and_column(table, id)
+    edge_table = read_table(edges, "the edge table", delimiter)
+    wanted = (source, target, weight, time)
+    state = _read_edges(edge_table, wanted, header, described, missing_ids)
     if attributes is None:
         _refuse_no_rows(state)
         node_ids = None
-    elif matrix is not None:
+    elif table is None:
         node_ids = _matrix_ids(state, matrix, id)
     else:
-        node_ids = _read_attributes(
-            state, attributes, (id, labels, *(encode or ())), header, delimiter
-        )
+        asked = (id, labels, *(encode or ()))
+        node_ids = _read_attributes(state, table, asked, header, missing_ids)
     nodes = _number(state, node_ids)
     if matrix is not None:
         data = NodeData(_placed_matrix(matrix, nodes))
@@ -141,18 +159,42 @@ def read_graph_with_report(
     return assemble(state, nodes, data, directed=directed, missing=missing)
 
 
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise UsageError(
+            f"{name}={value!r} is not known.",
+            hint=f"Choose one of: {', '.join(choices)}.",
+        )
+
+
+def _first_row_and_column(
+    table: Table | None, id: Any
+) -> tuple[Collection[str], Collection[str]]:
+    """Return the ids and the names that an attribute table may have, as evidence."""
+    if table is None or not table.frame.height:
+        return (), ()
+    names = table.frame.row(0) if table.has_header is None else table.frame.columns
+    columns = {str(name).strip() for name in names if name is not None}
+    place = id if isinstance(id, int) and 0 <= id < table.frame.width else 0
+    ids = table.frame.to_series(place).to_list()
+    return {str(value).strip() for value in ids}, columns
+
+
 def _read_edges(
-    edges: Any,
+    table: Table,
     wanted: tuple[Column | None, ...],
     header: bool | None,
-    delimiter: str | None,
+    described: tuple[Collection[str], Collection[str]],
+    missing_ids: str,
 ) -> ReadState:
-    table = read_table(edges, "the edge table", delimiter)
-    table, notes = with_edge_header(table, header, wanted)
-    rows = read_edge_rows(table, *wanted)
-    return ReadState(
-        table, rows, [*table.notes, *notes, *rows.notes], columns=dict(rows.columns)
+    places = [end if isinstance(end, int) else None for end in wanted[:2]]
+    ends = (places[0] or 0, 1 if places[1] is None else places[1])
+    table = table.with_header(
+        header, wanted, lambda frame: edge_names(frame, ends, *described)
     )
+    rows = read_edge_rows(table, wanted, missing_ids)
+    notes = [*table.notes, *rows.notes]
+    return ReadState(table, rows, notes, dict(rows.columns), without_id=rows.without_id)
 
 
 def _refuse_no_rows(state: ReadState) -> None:
@@ -189,24 +231,27 @@ def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Ids:
 
 def _read_attributes(
     state: ReadState,
-    attributes: Any,
+    table: Table,
     wanted: tuple[Any, ...],
     header: bool | None,
-    delimiter: str | None,
+    missing_ids: str,
 ) -> Ids:
-    table = read_table(attributes, "the attribute table", delimiter)
-    table, notes = with_attribute_header(table, header, wanted, lambda: _known(state))
+    table = table.with_header(
+        header, wanted, lambda frame: row_names(frame, _known(state))
+    )
     if table.frame.height == 0:
         raise InputError(
             f"{table.name} has no rows.", hint="Leave the attributes out, or add rows."
         )
-    chosen = wanted[0]
-    column = table.column(0 if chosen is None else chosen, "id")
+    column = table.column(0 if wanted[0] is None else wanted[0], "id")
     # The id column first: messages about repeated rows name it by its position.
     rest = [name for name in table.frame.columns if name != column]
     table = replace(table, frame=table.frame.select([column, *rest]))
+    rows = table.frame.height
+    table, dropped = drop_rows_without_id(table, (column,), missing_ids)
+    state.without_id += rows - table.frame.height
     ids, more = read_ids(table, column)
-    state.notes += [*table.notes, *notes, *more]
+    state.notes += [*table.notes, *dropped, *more]
     state.attribute_table, state.id_column = table, column
     state.columns["id"] = column
     return ids
@@ -291,9 +336,10 @@ class ReadState:
     table: Table
     rows: EdgeRows
     notes: list[str]
+    columns: dict[str, str]
     attribute_table: Table | None = None
     id_column: str | None = None
-    columns: dict[str, str] = field(default_factory=dict)
+    without_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -346,7 +392,88 @@ def assemble(
         attribute_names=data.names,
         notes=[*notes, *_isolated(with_edges)],
     )
-    return graph, _report(state, nodes, data, graph, row_kept, without)
+    listed = (index[nodes.source[row_kept]], index[nodes.target[row_kept]])
+    named = (state.columns["source"], state.columns["target"])
+    graph = with_sides(graph, *listed, named)
+    report = _report(state, nodes, data, graph, row_kept, without)
+    return replace(graph, reading=report.to_dict()), report
+
+
+# How often nodes must come back, always on their own side of the table, before that is
+# no longer taken for chance: each time it has a chance of a half in other graphs.
+_RETURNS = 8
+
+
+def with_sides(
+    graph: Graph,
+    source: IntArray | None = None,
+    target: IntArray | None = None,
+    names: tuple[str, str] = ("source", "target"),
+) -> Graph:
+    """Return a graph with its two kinds of nodes told apart, if it has two.
+
+    That is so if no node is both a source and a target; or, where edges are not told
+    by their ends, if the graph has many cycles and none of odd length.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; returned as it is unless it is bipartite.
+    source, target : int64 arrays, optional
+        The ends of the edges as they were listed.
+    names : (str, str)
+        What the two kinds are called in the note.
+    """
+    sides = _listed_sides(graph, source, target)
+    if sides is None:
+        sides = _coloured_sides(graph)
+    if sides is None:
+        return graph
+    first, second = (plural(int(np.sum(sides == k)), "node") for k in (0, 1))
+    note = (
+        f"bipartite: every edge joins one of {first} ({names[0]}) with one of {second} "
+        f"({names[1]}); there cn, aa and ra are a random order, since they count walks "
+        "of two steps: use walks of odd length, such as ac with t=3"
+    )
+    return replace(graph, sides=sides, notes=(*graph.notes, note))
+
+
+def _listed_sides(
+    graph: Graph, source: IntArray | None, target: IntArray | None
+) -> npt.NDArray[np.int8] | None:
+    if source is None or target is None:
+        return None
+    sides = np.full(graph.num_nodes, -1, dtype=np.int8)
+    sides[graph.edges] = 0
+    returns = 2 * graph.num_edges - int(np.count_nonzero(sides == 0))
+    edges = source != target
+    sides[target[edges]] = 1
+    if returns < _RETURNS or np.any(sides[source[edges]] != 0):
+        return None
+    linked = np.zeros(graph.num_nodes, dtype=bool)
+    linked[graph.edges] = True
+    return np.where(linked, sides, -1).astype(np.int8)
+
+
+def _coloured_sides(graph: Graph) -> npt.NDArray[np.int8] | None:
+    """Return two colours of which every edge has both, if there are many cycles."""
+    from scipy.sparse.csgraph import connected_components
+
+    n, (u, v) = graph.num_nodes, graph.edges.T
+    parts = connected_components(graph.adjacency, directed=False)[0] if n else 0
+    if graph.num_edges - n + parts < 2 * _RETURNS:
+        return None
+    # In the double cover every edge joins a copy 0 with a copy 1. The two copies of a
+    # node are in one component exactly where a walk of odd length leads back to it.
+    ends = np.r_[u, v], np.r_[v, u] + n
+    cover = sp.csr_array((np.ones(2 * len(u)), ends), shape=(2 * n, 2 * n))
+    label = connected_components(cover, directed=False)[1]
+    if np.any(label[u] == label[u + n]):
+        return None
+    sides = np.full(n, -1, dtype=np.int8)
+    linked = np.unique(graph.edges)
+    sides[linked] = label[linked] > label[linked + n]
+    return sides
 
 
 def _isolated(with_edges: npt.NDArray[np.bool_]) -> list[str]:
@@ -411,6 +538,9 @@ def _report(
         repeated_edges=int(row_kept.sum()) - int(loops.sum()) - zero - graph.num_edges,
         nodes_without_edges=int(np.count_nonzero(~linked)),
         nodes_without_attributes=without,
+        rows_without_id=state.without_id,
+        bipartite=graph.sides is not None,
         column_choices=data.choices,
+        scales=dict(data.scales),
         notes=graph.notes,
     )

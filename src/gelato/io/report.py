@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -15,7 +15,8 @@ class ColumnChoice:
     name : str
         The column.
     kind : str
-        ``numeric``, ``category``, ``text``, ``list`` or ``drop``.
+        ``numeric``, ``numeric-raw``, ``date``, ``category``, ``text``, ``list`` or
+        ``drop``.
     width : int
         How many attributes it became.
     reason : str
@@ -49,10 +50,16 @@ class ReadReport:
         The size of the graph.
     self_loops, zero_weights, repeated_edges : int
         Rows dropped (loops, weight 0) or merged into another.
+    rows_without_id : int
+        Rows of either table that were dropped because an id was missing.
     nodes_without_edges, nodes_without_attributes : int
         Isolated nodes, and nodes whose attributes were filled with zeros.
+    bipartite : bool
+        Whether every edge joins two sides, and no side has edges of its own.
     column_choices : tuple of ColumnChoice
         One per column of the attribute table.
+    scales : dict
+        Attribute to the centre and the spread by which its numbers were scaled.
     notes : tuple of str
         The same and more in sentences; also in ``graph.notes``.
     """
@@ -73,7 +80,10 @@ class ReadReport:
     repeated_edges: int
     nodes_without_edges: int
     nodes_without_attributes: int
+    rows_without_id: int = 0
+    bipartite: bool = False
     column_choices: tuple[ColumnChoice, ...] = ()
+    scales: dict[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,4 +91,5 @@ class ReadReport:
         plain = asdict(self)
         plain["column_choices"] = [asdict(choice) for choice in self.column_choices]
         plain["notes"] = list(self.notes)
+        plain["scales"] = {name: list(scale) for name, scale in self.scales.items()}
         return plain

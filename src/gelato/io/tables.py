@@ -1,15 +1,16 @@
 """Any table a user may hand over, as one polars frame that can name its rows.
 
 Files, polars and pandas frames, dictionaries of columns, arrays and sequences of rows
-all become a :class:`Table`. What the columns mean is decided elsewhere.
+all become a :class:`Table`, whose cells are read as numbers or dates where asked. What
+the columns mean is decided elsewhere.
 """
 
 from __future__ import annotations
 
 import difflib
-import gzip
+import logging
 import os
-import zlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,13 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gelato.errors import InputError
-from gelato.io.delimited import parse_delimited
+from gelato.graph import FloatArray
+from gelato.io.delimited import decode, gunzip, parse_delimited, read_bytes
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 Column = str | int
+_log = logging.getLogger(__name__)
+_UNNAMED = re.compile(r"column_\d+")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Table:
         Whether columns have names given by the user; ``None``: not decided yet.
     lines : sequence of int, optional
         The line of each row, where the table is a text file.
+    decimal_comma : bool
+        Whether "1,234" is more likely a decimal number than a thousand, as in files
+        whose cells are separated by semicolons.
     notes : tuple of str
         What was assumed while reading.
     """
@@ -52,6 +59,7 @@ class Table:
     is_text: bool = False
     has_header: bool | None = None
     lines: Sequence[int] | None = None
+    decimal_comma: bool = False
     notes: tuple[str, ...] = ()
 
     def place(self, row: int) -> str:
@@ -78,6 +86,42 @@ class Table:
             f"{self.name} has no column {wanted!r} for {role}.",
             hint=f"{meant}The columns are: {_listed(names)}.",
         )
+
+    def kept(self, rows: Any) -> Table:
+        """Return the table with some of its rows, given as a mask."""
+        places = np.flatnonzero(rows)
+        lines = range(1, self.frame.height + 1) if self.lines is None else self.lines
+        lines = [lines[place] for place in places.tolist()]
+        numbered = None if self.lines is None else lines
+        return replace(self, frame=self.frame[places], lines=numbered)
+
+    def with_header(
+        self,
+        header: bool | None,
+        wanted: Sequence[Any],
+        evidence: Callable[[pl.DataFrame], tuple[bool, str]],
+    ) -> Table:
+        """Return the table with its header decided, and a note that tells how.
+
+        ``wanted`` are the columns that somebody asked for: a name among them that is
+        in the first row, or that no table without header has, decides.
+        """
+        if self.has_header is not None:
+            return self
+        if header is not None:
+            return self.headed(header)
+        cells = [(cell or "").strip() for cell in self.frame.row(0)]
+        named = [name for name in wanted if isinstance(name, str)]
+        asked = [name for name in named if name in cells or not _UNNAMED.match(name)]
+        found, reason = evidence(self.frame)
+        if asked:
+            found, reason = True, f"a column {asked[0]!r} was asked for"
+        headed = self.headed(found)
+        names = ", ".join(headed.frame.columns[:6])
+        fate = f"column names ({names})" if found else "data, not as column names"
+        note = f"{self.place(0)}: read as {fate}, because {reason}"
+        _log.info(note)
+        return replace(headed, notes=(*headed.notes, note))
 
     def headed(self, has_header: bool) -> Table:
         """Return the table with the first row taken as column names, or not."""
@@ -153,9 +197,15 @@ def _read_file(path: Path, delimiter: str | None) -> Table:
     suffix = suffixes[-1] if suffixes else ""
     if suffix in (".parquet", ".pq") or data[:4] == b"PAR1":
         return Table(read_parquet(data, path), str(path), has_header=True)
-    parsed = parse_delimited(decode(data, path), str(path), suffix, delimiter)
+    text, notes = decode(data, path)
+    parsed = parse_delimited(text, str(path), suffix, delimiter)
     return Table(
-        parsed.frame, str(path), is_text=True, lines=parsed.lines, notes=parsed.notes
+        parsed.frame,
+        str(path),
+        is_text=True,
+        lines=parsed.lines,
+        decimal_comma=parsed.delimiter == ";",
+        notes=(*notes, *parsed.notes),
     )
 
 
@@ -198,13 +248,24 @@ def _from_frame(source: Any, what: str) -> Table:
         native = frame.to_native()
         if isinstance(native, pl.DataFrame):
             return Table(native, what, has_header=True)
-        columns = [(str(name), frame[name].to_list()) for name in frame.columns]
+        columns = [(str(name), _frame_column(frame[name])) for name in frame.columns]
     except (Exception, pl.exceptions.PanicException) as error:
         raise InputError(
             f"{what} is not a usable frame: {_first_line(error)}.",
             hint="Give a polars or pandas frame with one name per column.",
         ) from error
     return _from_columns(columns, what, named=True)
+
+
+def _frame_column(column: Any) -> Any:
+    """Return a column of a pandas or Arrow frame: categories, or a list."""
+    import narwhals as nw
+    import polars as pl
+
+    if column.dtype in (nw.Categorical, nw.Enum):
+        texts = [None if _is_missing(v) else str(v) for v in column.to_list()]
+        return pl.Series(texts, dtype=pl.String).cast(pl.Categorical)
+    return column.to_list()
 
 
 def _from_array(source: np.ndarray[Any, Any], what: str) -> Table:
@@ -282,10 +343,10 @@ def _as_series(name: str, values: Any) -> pl.Series:
         return values.alias(name)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
         return pl.Series(name, np.ascontiguousarray(values))
-    listed = [v.item() if isinstance(v, np.generic) else v for v in values]
-    if any(isinstance(value, str) for value in listed):
-        # pandas marks missing text with NaN, a number.
-        listed = [None if _is_nan(value) else value for value in listed]
+    listed = [_plain(value) for value in values]
+    if any(isinstance(value, str | list) for value in listed):
+        # pandas marks missing text and lists with NaN, a number.
+        listed = [None if _is_missing(value) else value for value in listed]
     if all(type(value) in (int, float, type(None)) for value in listed):
         dtype = pl.Float64 if any(type(v) is float for v in listed) else None
         if dtype is None or not _loses_digits(listed):
@@ -294,105 +355,168 @@ def _as_series(name: str, values: Any) -> pl.Series:
         return pl.Series(name, listed, dtype=pl.Object)  # hashable, unlike lists
     try:
         return pl.Series(name, listed, strict=True)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+    except (
+        *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
+        *(TypeError, ValueError, OverflowError),
+    ):
         return pl.Series(name, listed, dtype=pl.Object)
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value
+def _plain(value: Any) -> Any:
+    """Return a cell without the types of numpy and pandas."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def _loses_digits(values: Sequence[Any]) -> bool:
     return any(isinstance(v, int) and abs(v) > 2**53 for v in values)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file that exists, is a file and is not empty."""
-    try:
-        if path.is_dir():
-            raise InputError(
-                f"{path} is a directory, not a file.", hint="Name a file inside it."
-            )
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.", hint=_nearest(path)) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"{path} cannot be read: {reason}.", hint="Check the path and its rights."
-        ) from error
-    if not data:
-        raise InputError(f"{path} is empty.", hint="Write or export the file again.")
-    return data
+# Spellings of "no value" among numbers in text files.
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-")
+_BLANKS = r"\s'\x{2019}\x{a0}\x{202f}"
+_COMMA = rf"^[+-]?(\d{{1,3}}([.{_BLANKS}]\d{{3}})+|\d+)?(,\d+)?$"  # 1.234,5
+_POINT = rf"^[+-]?\d{{1,3}}([,{_BLANKS}]\d{{3}})+(\.\d+)?$"  # 1,234.5
 
 
-def _nearest(path: Path) -> str:
-    folder = path.parent
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except OSError:
-        return f"The folder {folder} does not exist either."
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
-    if near:
-        return f"Did you mean {folder / near[0]}?"
-    return "Check the name and the folder."
+def to_numbers(series: pl.Series, *, decimal_comma: bool = False) -> pl.Series:
+    """Return a Float64 series; what is not a number becomes null.
 
-
-def gunzip(data: bytes, path: Path) -> bytes:
-    """Decompress gzip data, or say that it is damaged."""
-    try:
-        plain = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path} is not a complete gzip file: {error}.",
-            hint="Copy or download it again.",
-        ) from error
-    if not plain:
-        raise InputError(f"{path} is empty.", hint="Write or export the file again.")
-    return plain
-
-
-def decode(data: bytes, path: Path) -> str:
-    """Return text from UTF-8, or from UTF-16 that starts with a byte-order mark.
-
-    Nothing is guessed: another encoding raises with the line of its first byte that
-    is not UTF-8.
+    A column of text in which some cells are not plain numbers is tried with decimal
+    commas and with separated thousands. "1,234" may be both: ``decimal_comma`` says
+    which it is.
     """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _decode_utf16(data, path)
-    head = data.removeprefix(b"\xef\xbb\xbf")
-    zero = head.find(b"\0")
-    if zero >= 0:
-        raise InputError(
-            f"{path}, line {_line_at(head, zero)}: a zero byte, so this is not text.",
-            hint="Give a csv, tsv or txt file, or Parquet with the suffix .parquet.",
-        )
+    import polars as pl
+
+    if series.dtype == pl.Object:
+        listed = [to_float(value) for value in series.to_list()]
+        return pl.Series(series.name, listed, dtype=pl.Float64).fill_nan(None)
+    if series.dtype == pl.String:
+        return _text_numbers(series.str.strip_chars(), decimal_comma)
+    if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+        return pl.Series(series.name, [None] * len(series), dtype=pl.Float64)
+    return series.cast(pl.Float64, strict=False)
+
+
+def _text_numbers(text: pl.Series, decimal_comma: bool) -> pl.Series:
+    import polars as pl
+
+    plain = text.cast(pl.Float64, strict=False)
+    odd = text.filter(plain.is_null() & text.is_not_null())
+    if not odd.str.contains(rf"^[+-]?[\d,.{_BLANKS}]*\d$").any():
+        return plain
+    comma = text.str.contains(_COMMA) & text.str.contains(r"\d")
+    point = text.str.contains(_POINT)
+    points, commas = int((point | plain.is_not_null()).sum()), int(comma.sum())
+    if commas > points or (commas == points and decimal_comma):
+        clean = text.str.replace_all(rf"[.{_BLANKS}]", "").str.replace(",", ".")
+        return clean.set(~comma, None).cast(pl.Float64, strict=False)
+    clean = text.str.replace_all(rf"[,{_BLANKS}]", "")
+    return plain.fill_null(clean.set(~point, None).cast(pl.Float64, strict=False))
+
+
+def number_notes(series: pl.Series, numbers: pl.Series) -> list[str]:
+    """Tell by an example how numbers were read that are not written the plain way."""
+    import polars as pl
+
+    if series.dtype != pl.String:
+        return []
+    plain = series.str.strip_chars().cast(pl.Float64, strict=False)
+    other = (numbers.is_not_null() & plain.ne_missing(numbers)).arg_true()
+    if not len(other):
+        return []
+    row = int(other[0])
+    seen, value = series[row].strip(), numbers[row]
+    return [f"column {series.name!r}: numbers such as {seen!r} read as {value:.15g}"]
+
+
+def to_float(value: object) -> float:
+    """Return a number, NaN for what is none."""
     try:
-        return head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = _line_at(head, error.start)
-        raise InputError(
-            f"{path}, line {line}: the byte 0x{head[error.start]:02x} is not UTF-8.",
-            hint="Save the file as UTF-8 (from Latin-1: iconv -f latin1 -t utf-8).",
-        ) from None
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
 
 
-def _decode_utf16(data: bytes, path: Path) -> str:
-    try:
-        text = data.decode("utf-16")
-    except UnicodeDecodeError as error:
+def missing_numbers(series: pl.Series) -> Any:
+    """Return which cells of a column of numbers hold no value."""
+    import polars as pl
+
+    empty = series.is_null()
+    if series.dtype == pl.String:
+        text = series.str.strip_chars().str.to_lowercase()
+        empty = empty | text.is_in(list(MISSING)).fill_null(True)
+    elif series.dtype == pl.Object:
+        empty = pl.Series([_is_missing(v) for v in series.to_list()], dtype=pl.Boolean)
+    elif series.dtype.is_float():
+        empty = empty | series.is_nan().fill_null(True)
+    return empty.to_numpy()
+
+
+def required_numbers(table: Table, column: str, role: str) -> FloatArray:
+    """Return one finite number per row, or raise with the place."""
+    series = table.frame[column]
+    numbers = to_numbers(series, decimal_comma=table.decimal_comma)
+    values = numbers.to_numpy().astype(np.float64)
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        seen = series[row]
+        found = "is missing" if seen is None else f"{seen!r} is not a finite number"
         raise InputError(
-            f"{path} starts like UTF-16 text but is damaged: {error.reason}.",
-            hint="Save the file as UTF-8.",
-        ) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(
-            f"{path}, line {line}: a zero character, so this is not text.",
-            hint="Save the file as UTF-8 text.",
+            f"{table.place(row)}: the {role} in column {column!r} {found}.",
+            hint="Fill it in or remove the row.",
         )
-    return text
+    return values
 
 
-def _line_at(data: bytes, position: int) -> int:
-    return data.count(b"\n", 0, position) + 1
+# In this order: where several fit all cells, the first is taken.
+_FORMATS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"),
+    *("%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y-%m"),
+)
+_DATE = r"^\d{1,4}[-./]\d{1,2}([-./]\d{1,4})?([T ]|$)"
+_CLOCK = r"^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?$"
+
+
+def to_dates(series: pl.Series) -> tuple[pl.Series, str] | None:
+    """Return moments (null: not a date) and how they are written, or None.
+
+    None where the first cells do not look like dates. The way in which dates are
+    written names both where day and month could be exchanged: ``"%d/%m/%Y or
+    %m/%d/%Y"``, read as the first.
+    """
+    import polars as pl
+
+    if series.dtype.is_temporal() and series.dtype in (pl.Date, pl.Datetime):
+        if getattr(series.dtype, "time_zone", None) is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return series.cast(pl.Datetime("us")), "%Y-%m-%d"
+    if series.dtype != pl.String:
+        return None
+    text = series.str.strip_chars().replace("", None)
+    looks = text.head(100).drop_nulls().str.contains(_DATE)
+    if not len(looks) or 2 * looks.sum() < len(looks):
+        return None
+    text = text.str.replace("T", " ", literal=True).str.strip_suffix("Z")
+    day = text.str.extract(r"^(\S+)")
+    clock = text.str.extract(r"^\S+\s+(.*)$")
+    parsed = {form: day.str.to_date(form, strict=False) for form in _FORMATS}
+    most = max(found.count() for found in parsed.values())
+    best = [form for form, found in parsed.items() if found.count() == most > 0]
+    if not best:
+        return None
+    moments = parsed[best[0]].cast(pl.Datetime("us"))
+    parts = [clock.str.extract(_CLOCK, k).cast(pl.Float64) for k in (1, 2, 3)]
+    seconds = 3600 * parts[0] + 60 * parts[1] + parts[2].fill_null(0)
+    wrong = clock.is_not_null() & seconds.is_null()
+    shift = (seconds.fill_null(0) * 1e6).cast(pl.Int64).cast(pl.Duration("us"))
+    told = " or ".join(best[:2]) if "/" in best[0] or "-%Y" in best[0] else best[0]
+    return (moments + shift).set(wrong, None).alias(series.name), told
