@@ -29,7 +29,6 @@ class TestFiles:
             ("cut.csv.gz", gzip.compress(GOOD.encode() * 50, mtime=0)[:60]),
             ("cut.parquet", b"PAR1\x00\x01"),
             ("binary.csv", bytes(range(256)) * 4),
-            ("latin.csv", "source,target\nMünchen,Köln\n".encode("latin-1")),
             ("cut.npz", b"PK\x03\x04 and no more"),
             ("ragged.csv", b"source,target,weight\na,b,1\nb,c\n"),
         ],
