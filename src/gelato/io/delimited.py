@@ -496,6 +496,9 @@ def _alike(frame: pl.DataFrame, names: list[str]) -> bool:
     if any(len(stem) < 1 or stem == name for stem in stems for name in names):
         return False
     below = [text for k in (0, 1) for text in _texts(frame[:_HEAD], k) if text]
+    lengths = {len(text) for text in below}
+    if not below or not all(min(lengths) <= len(n) <= max(lengths) for n in names):
+        return False
     return 2 * sum(text.startswith(tuple(stems)) for text in below) > len(below)
 
 

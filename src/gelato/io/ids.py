@@ -374,6 +374,9 @@ def read_edge_rows(
         times, told = _read_times(table, columns["time"])
         notes += told
     unused = [name for name in table.frame.columns if name not in columns.values()]
+    if unused[:1] == table.frame.columns[:1] and counts_rows(table):
+        notes.append(f"{table.name}: column 1 counts the rows and is not used")
+        unused = unused[1:]
     if unused:
         listed = ", ".join(unused[:10])
         notes.append(f"{table.name}: columns not used: {listed}")
@@ -446,6 +449,8 @@ def end_columns(
     if first is None and second is None and {"source", "target"} <= set(names):
         first, second = "source", "target"
     free = [name for name in names if name not in (first, second)]
+    if len(free) > 2 and counts_rows(table):
+        free.remove(names[0])
     if first is None:
         first = free.pop(0)
     if second is None:
@@ -456,6 +461,17 @@ def end_columns(
             hint="Name two columns.",
         )
     return first, second
+
+
+def counts_rows(table: Table) -> bool:
+    """Tell whether the first column is the unnamed row number that pandas writes."""
+    import polars as pl
+
+    first = table.frame.to_series(0)
+    if not table.has_header or first.name != "column_1":
+        return False
+    numbers = first.cast(pl.Int64, strict=False)
+    return numbers.null_count() == 0 and bool((numbers.diff().drop_nulls() == 1).all())
 
 
 def _optional(
