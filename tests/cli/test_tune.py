@@ -12,7 +12,7 @@ import pytest
 import gelato as library
 from gelato.cli.options import DataOptions, SplitOptions
 from gelato.cli.tune import STUDY, option_words
-from gelato.tuning.trial_loop import Sitting
+from gelato.tuning.trial_loop import TrialLoop
 from support.refusals import refused
 
 
@@ -145,14 +145,14 @@ class TestInterrupted:
     @pytest.fixture
     def struck(self, monkeypatch):
         """Strike when the third trial begins."""
-        run = Sitting._run
+        run = TrialLoop._run
 
         def strike(self, live, number):
             if number == 2:
                 raise KeyboardInterrupt
             return run(self, live, number)
 
-        monkeypatch.setattr(Sitting, "_run", strike)
+        monkeypatch.setattr(TrialLoop, "_run", strike)
         monkeypatch.setattr(sys, "argv", ["gelato", "tune", "-o", "tuned"])
 
     def test_keeps_what_was_finished(self, gelato, small, struck, monkeypatch):

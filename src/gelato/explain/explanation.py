@@ -214,7 +214,7 @@ def _walk_lines(why: Explanation) -> Iterator[str]:
     for place in sorted({middle.place for middle in why.middle}):
         here = [middle for middle in why.middle if middle.place == place]
         yield ""
-        yield f"all walks by their node number {place + 1}"
+        yield f"all walks, summed by their {_ordinal(place + 1)} node"
         for middle in here[:_SHOWN_MIDDLE]:
             yield f"  {middle.contribution:<12.6g} {printable(middle.node)}"
     yield ""
@@ -253,6 +253,10 @@ def _shared_lines(why: Explanation) -> Iterator[str]:
         )
     if why.shared_rest:
         yield f"  {why.shared_rest:<12.6g} all others"
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")
 
 
 def _signed(value: float) -> str:

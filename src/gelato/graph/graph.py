@@ -37,7 +37,7 @@ class Graph:
         Each edge once, sorted; ``u < v`` in an undirected graph, ``u -> v`` in a
         directed one. No self-loops, no duplicates.
     weights : (m,) float64, optional
-        Positive, finite edge weights; ``None`` means that every edge weighs 1.
+        Positive, finite edge weights; ``None`` means that every weight is 1.
     attributes : (n, r) CSR or dense float32, optional
         Node attributes.
     ids : (n,) array, optional
@@ -229,7 +229,7 @@ class Graph:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether some edge weighs something other than 1."""
+        """Whether some edge has a weight other than 1."""
         return self.weights is not None and bool(np.any(self.weights != 1.0))
 
     @cached_property

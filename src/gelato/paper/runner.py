@@ -209,7 +209,7 @@ def _run(
     split = split_edges(load_dataset(spec.dataset))
     started = time.perf_counter()
     model = fitted(spec, split, folder, watch)
-    sitting = time.perf_counter() - started
+    elapsed = time.perf_counter() - started
     training = getattr(model, "training_", None)
     # Of a slow scorer hours: what is counted is kept beside the checkpoint.
     told = None if report is None else _RankingLines(report)
@@ -223,7 +223,7 @@ def _run(
         "split": split.fingerprint,
         "metrics": ranked.to_dict(),
         "biased_metrics": biased.to_dict(),
-        "fit_seconds": sitting if training is None else training.seconds,
+        "fit_seconds": elapsed if training is None else training.seconds,
         "peak_rss_mb": round(peak_bytes() / 2**20, 1),
         "environment": environment(),
         "threads": default_threads(),

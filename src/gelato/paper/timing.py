@@ -1,4 +1,4 @@
-"""What training and inference take, all methods on one machine in one sitting.
+"""What training and inference take, all methods on one machine, one after another.
 
 No training is completed: a few steps are timed and carried over to all epochs.
 Inference is one exact evaluation of all candidates, by weights not trained yet, which

@@ -19,7 +19,7 @@ _MOST_BATCHES = 10
 _ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
 # Of networks that work pair by pair, also where a step is a share of all negatives.
 _SMALL_STEPS = {"steps": 2, "batches": 2000}
-# Few epochs, and for methods whose passes over all pairs are dear the fewest.
+# Few epochs, and for methods whose passes over all pairs are slow the fewest.
 _SHORT: dict[str, dict[str, Any]] = {
     "gelato": {"epochs": 2},
     "mlp": {"epochs": 1, "hidden": 16},

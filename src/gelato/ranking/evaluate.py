@@ -2,7 +2,7 @@
 
 ``protocol="sampled"`` gives the biased numbers that the field reports, from as
 many random negatives as positives, for contrast and always labelled as such. Where
-scoring every pair is too dear, ``estimate`` weighs a sample, and the result says so.
+scoring every pair takes too long, ``estimate`` ranks a sample, and the result says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Evaluation:
     split : str
         Fingerprint of the split.
     seconds : float
-        Time taken, earlier sittings of an evaluation that was resumed included.
+        Time taken, all parts of an evaluation that was resumed included.
     estimate : Estimate, optional
         What the counts rest on where they are estimated.
     """
@@ -203,7 +203,7 @@ def evaluate(
     candidates : Candidates, optional
         A rule that restricts what is ranked; positives outside it are an error.
     estimate : float, optional
-        Where scoring every pair is too dear: score exactly only the positives and
+        Where scoring every pair takes too long: score exactly only the positives and
         pairs at most two training edges apart, and this share of all others, drawn
         at random. The result is labelled as an estimate and has intervals.
     resume : path, optional

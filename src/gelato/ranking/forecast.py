@@ -144,7 +144,7 @@ _SAMPLE_SECONDS = 1.0
 # many at once as are not too many.
 _SLOW_ROWS, _SLOW_SECONDS = 8, 10.0
 _BLOCK_SECONDS = 4.0
-# Pairs of a row that are timed where every pair is dear.
+# Pairs of a row that are timed where every pair is slow.
 _ROW_PAIRS = 32
 # Bytes per cell of a block: columns and scores of near pairs, or dense scores with
 # the copies that scoring makes on the way.

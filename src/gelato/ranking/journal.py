@@ -2,7 +2,7 @@
 
 Work is cut into spans that do not depend on threads, and done in order. A journal
 holds the sum of the first spans; whole numbers add up to the same whatever was done
-in which sitting.
+in which run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Journal:
     Attributes
     ----------
     seconds_before : float
-        What earlier sittings of the same evaluation took.
+        What earlier runs of the same evaluation took.
     """
 
     def __init__(

@@ -215,7 +215,7 @@ class GelatoTask(EnhancedTask):
         self.sampler = self._sampler(graph.edges)
         self.scores = self._scores()
         self.valid_loss: ValidationLoss | None = None
-        # Walks from all nodes for the loss alone are too dear where near ones suffice.
+        # Walks from all nodes for the loss alone are too slow where near ones suffice.
         if isinstance(self.scores, WalkScores) and not isinstance(
             self.sampler, NearNegatives
         ):

@@ -137,7 +137,7 @@ class Training:
 
     @property
     def seconds(self) -> float:
-        """Time taken by all epochs, also of earlier sittings."""
+        """Time taken by all epochs, those before a resume included."""
         return float(sum(entry["seconds"] for entry in self.history))
 
 

@@ -1,7 +1,7 @@
 """Search for the parameters of a model that rank the validation edges best.
 
 Which parameters are searched is in ``spaces``, in which order in ``searches``; one
-trial is in ``trial``, what is kept on disk in ``study``, and ``sitting`` has the loop.
+trial is in ``trial``, what is kept on disk in ``study``; ``trial_loop`` runs them.
 """
 
 from gelato.tuning.result import Tuned, TuningInterrupted

@@ -111,7 +111,7 @@ class Tuned:
     search, metric, seed
         How trials were chosen, measured and seeded.
     seconds : float
-        Time of this sitting.
+        Time of this run.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Tuned:
     def model(self) -> Any:
         """The best model, fitted on the split.
 
-        A trial of an earlier sitting is fitted again, to the same bits.
+        A trial of an earlier run is fitted again, to the same bits.
         """
         if "model" not in self._kept:
             model = self.make()

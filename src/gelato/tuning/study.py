@@ -148,7 +148,7 @@ class Study:
         """Begin a trial with given parameters, or with drawn ones.
 
         What is drawn depends on the seed, the trial's number and the trials before,
-        not on how many sittings they took.
+        not on how often the search was interrupted.
         """
         import optuna
 
@@ -158,7 +158,7 @@ class Study:
                 seed=int(state[0]),
                 n_startup_trials=_EVEN_TRIALS,
                 multivariate=False,
-                # What a killed sitting left running must not be learned from.
+                # What a killed search left running must not be learned from.
                 constant_liar=False,
             )
         else:
@@ -182,7 +182,7 @@ class Study:
             self.study.tell(live.trial, state=state[record.state])
 
     def forget(self, live: LiveTrial) -> None:
-        """Give up a trial that was interrupted: a later sitting runs it again."""
+        """Give up a trial that was interrupted: a later search runs it again."""
         from optuna.trial import TrialState
 
         self.study.tell(live.trial, state=TrialState.FAIL)

@@ -27,7 +27,7 @@ from gelato.tuning.trial import Outcome, TrialRunner, blind, seat
 Progress = Callable[[str, float, float], None]
 
 
-class Sitting:
+class TrialLoop:
     """Runs trials until the search or the budget ends.
 
     Parameters
@@ -212,17 +212,17 @@ def tune(
         nothing; every combination, in an order drawn by seed (for Gelato the grid of
         the paper); or Optuna's sampler (TPE), which learns from earlier trials.
     trials : int, optional
-        Most trials, those of earlier sittings included. Default: until the search
+        Most trials, those of earlier runs included. Default: until the search
         ends; a free search without any budget makes 20.
     seconds : float, optional
-        Time of this sitting. A training that it ends counts with the epochs it had,
+        Time of this run. A training that it ends counts with the epochs it had,
         and is run again if the study goes on.
     metric : str
         What is maximised, over all pairs: "prec@100%" as in the paper, "ap", "auc",
         "mrr", "prec@50%", "hits@100", ...
     seed : int
         Seed of the model, of the order of a grid and of drawn values. The same seed
-        gives the same trials, in one sitting or several.
+        gives the same trials, in one run or several.
     study : path, optional
         File that keeps every trial. If it exists, the search goes on from there; a
         study of another graph, split, model, space or seed is refused, and so is one
@@ -299,14 +299,14 @@ def run_plan(
         warmup=plan.warmup(),
         prune=prune,
     ) as opened:
-        sitting = Sitting(plan, opened, seen, trials, seconds, threads, progress)
+        loop = TrialLoop(plan, opened, seen, trials, seconds, threads, progress)
         try:
-            sitting.run()
+            loop.run()
         except KeyboardInterrupt as stop:
-            raise TuningInterrupted(sitting.result(split)) from stop
-    found = sitting.result(split)
+            raise TuningInterrupted(loop.result(split)) from stop
+    found = loop.result(split)
     if found is None:
-        _refuse_result(sitting.records)
+        _refuse_result(loop.records)
     return found
 
 
