@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Whole files to each worker: they share graphs and trained models.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all check docs clean
 
@@ -10,10 +12,10 @@ demo: $(STAMP)          ## run the main job on the embedded graph
 	$(BIN)/gelato demo
 
 test: $(STAMP)          ## the fast tests (minutes, no network)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(WORKERS)
 
 test-all: $(STAMP)      ## every test, the slow ones too
-	$(BIN)/python -m pytest -n 2 -m ""
+	$(BIN)/python -m pytest $(WORKERS) -m ""
 
 check: $(STAMP)         ## style, types, layers, spelling, and a wheel that works
 	$(BIN)/ruff format --check .

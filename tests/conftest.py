@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,18 @@ def benchmark():
         return gelato.load_dataset(name)
 
     return load
+
+
+def pytest_collection_modifyitems(items):
+    """Deal files from both ends of the list to the workers, one after another.
+
+    Neighbours use the same kernels, and two workers that need a kernel at the same
+    time both compile it. Far from each other, the second finds what the first compiled.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    files = deque(list(group) for _, group in groupby(items, lambda item: item.path))
+    items.clear()
+    while files:
+        items.extend(files.popleft())
+        files.reverse()

@@ -75,7 +75,7 @@ def test_the_least_number_of_steps_is_taken_though_it_is_late():
 def test_a_sampled_validation_that_was_not_reached(split, name, monkeypatch):
     model = gelato.make(name, validate_every=10)
     times = time_steps(model, split, seconds=0, least=2)
-    assert 0 < times.validation_seconds < 5
+    assert times.validation_seconds > 0
     # What it stands for ranks no pairs.
     monkeypatch.setattr(type(model), "scorer", lambda *_: pytest.fail("ranked"))
     assert model.validation_seconds(split, times.step_seconds) > 0

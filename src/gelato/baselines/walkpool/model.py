@@ -315,7 +315,9 @@ class WalkPool(SubgraphModel):
         if not self._rehearsing:
             trained = self._coder().fit(split).module_
             module.get_submodule("coder").load_state_dict(trained.state_dict())
-        return super()._task(module, split, settings)
+        # The auto-encoder draws states that nobody uses: not from the user's generator.
+        with torch.random.fork_rng(devices=[]):
+            return super()._task(module, split, settings)
 
     def _coder(self) -> GAE:
         return GAE(
