@@ -21,7 +21,7 @@ import gelato
 from gelato.baselines.presets import gnn_preset
 from gelato.io import write_text_atomic
 from gelato.models.registry import make
-from gelato.ranking.evaluate import test_candidates
+from gelato.ranking.evaluate import candidates_of
 from gelato.ranking.forecast import forecast
 from gelato.storage import environment
 
@@ -57,7 +57,7 @@ def measure(name: str, dataset: str) -> dict[str, Any]:
     model = make(name, seed=1, **(gnn_preset(name, dataset) or {})).untrained(split)
     scorer = model.scorer(split.train_graph)
     prepared = time.perf_counter() - started
-    candidates = test_candidates(split, "test")
+    candidates = candidates_of(split, "test")
     told = forecast(
         scorer, split.train_graph, candidates=candidates, positives=len(split.test)
     )

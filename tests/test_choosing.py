@@ -12,7 +12,7 @@ import gelato
 from gelato.choosing import Trials, choose_model, inner_folds, warm_up
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
-from gelato.ranking.evaluate import test_candidates as candidates_of
+from gelato.ranking.evaluate import candidates_of as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
 from support.attributed_graphs import (

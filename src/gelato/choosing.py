@@ -24,7 +24,7 @@ from gelato.errors import GelatoError, InputError, UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make
 from gelato.ranking import metrics
-from gelato.ranking.evaluate import check_positives, test_candidates
+from gelato.ranking.evaluate import candidates_of, check_positives
 from gelato.ranking.forecast import forecast
 from gelato.ranking.resampling import RankedPositives, paired_gain, rank_positives
 from gelato.splits import EdgeSplit

@@ -11,7 +11,7 @@ import gelato
 from gelato.comparison.budgets import Budget, is_tunable
 from gelato.comparison.runs import Contender, draw_splits, measure
 from gelato.errors import UsageError
-from gelato.ranking.evaluate import test_candidates as candidates_of
+from gelato.ranking.evaluate import candidates_of as candidates_of
 from gelato.ranking.resampling import rank_positives, resampled_precision
 from support.small_graphs import community_graph
 

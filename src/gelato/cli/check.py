@@ -192,12 +192,12 @@ def _forecasts(
 ) -> dict[str, Any]:
     """Return the forecast of every heuristic, or why it does not suit the graph."""
     from gelato.models.registry import entries
-    from gelato.ranking.evaluate import test_candidates
+    from gelato.ranking.evaluate import candidates_of
     from gelato.ranking.forecast import forecast
 
     tell_compilation(console, RANKING_KERNELS)
     known = graph if split is None else split.train_graph
-    rule = None if split is None else test_candidates(split, "test")
+    rule = None if split is None else candidates_of(split, "test")
     found: dict[str, Any] = {}
     heuristics = [entry for entry in entries() if is_heuristic(entry.name)]
     with console.progress("forecasting") as progress:

@@ -178,8 +178,6 @@ class Comparing:
         How it is measured.
     budget : Budget, optional
         What every model may spend on tuning.
-    threads : int, optional
-        Number of threads.
     """
 
     def __init__(
@@ -189,10 +187,9 @@ class Comparing:
         splits: list[EdgeSplit],
         protocols: tuple[str, ...],
         budget: Budget | None,
-        threads: int | None,
     ) -> None:
         self.console, self.contenders, self.splits = console, contenders, splits
-        self.protocols, self.budget, self.threads = protocols, budget, threads
+        self.protocols, self.budget = protocols, budget
         self.rows: list[dict[str, Any]] = []
         self.stopped: BaseException | None = None
 
@@ -247,7 +244,6 @@ class Comparing:
             self.splits,
             protocols=self.protocols,
             budget=self.budget,
-            threads=self.threads,
             fit=self._fit,
             tune=self._tune,
             progress=None if bar is None else lambda _, done, total: bar(done, total),
@@ -287,7 +283,7 @@ class Comparing:
             self._tell(run, "tuning")
         with self.console.progress(f"tuning {run.label}") as bar:
             told = None if bar is None else lambda _, done, total: bar(done, total)
-            return self.budget.spend(run.model, run.split, self.threads, told)
+            return self.budget.spend(run.model, run.split, told)
 
     def tell_budget(self) -> None:
         """Say what tuning will cost, before it begins."""
@@ -456,30 +452,27 @@ def compare(
     made = splits_of(first, splits, split)
     tell_compilation(console, RANKING_KERNELS)
     if run.dry_run:
-        _forecast(console, names, first, run.threads)
+        _forecast(console, names, first)
         return
     for name in filter(is_heuristic, names):
-        _tell_long(console, name, first, len(made), run.threads)
-    job = Comparing(console, contenders, made, protocols, budget, run.threads)
+        _tell_long(console, name, first, len(made))
+    job = Comparing(console, contenders, made, protocols, budget)
     job.tell_budget()
     job.run()
     finish(console, job, loaded, keep, against)
     job.end()
 
 
-def _tell_long(
-    console: Console, name: str, split: EdgeSplit, runs: int, threads: int | None
-) -> None:
-    from gelato.ranking.evaluate import test_candidates
+def _tell_long(console: Console, name: str, split: EdgeSplit, runs: int) -> None:
+    from gelato.ranking.evaluate import candidates_of
 
     tell_long_run(
         console,
         _fitted(name, split),
         split.train_graph,
-        test_candidates(split, "test"),
+        candidates_of(split, "test"),
         runs=runs,
         positives=len(split.test),
-        threads=threads,
     )
 
 
@@ -489,12 +482,10 @@ def _fitted(name: str, split: EdgeSplit) -> Any:
     return make(name).fit(split)
 
 
-def _forecast(
-    console: Console, names: list[str], split: EdgeSplit, threads: int | None
-) -> None:
-    from gelato.ranking.evaluate import test_candidates
+def _forecast(console: Console, names: list[str], split: EdgeSplit) -> None:
+    from gelato.ranking.evaluate import candidates_of
 
-    rule = test_candidates(split, "test")
+    rule = candidates_of(split, "test")
     coming = {
         name: forecast_model(
             name,
@@ -502,7 +493,6 @@ def _forecast(
             split.train_graph,
             candidates=rule,
             positives=len(split.test),
-            threads=threads,
         )
         for name in names
     }

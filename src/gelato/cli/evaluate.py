@@ -112,18 +112,17 @@ def evaluate(
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(console, name, made, used, part, candidates, long, run.threads)
+    job = _Job(console, name, made, used, part, candidates, long)
     job.stored = folder is not None
     if run.dry_run:
         job.forecast()
         return
-    job.threads = respect_memory(
+    respect_memory(
         console,
         memory,
         made,
         full_split,
         stored=job.stored,
-        threads=run.threads,
         candidates=candidates,
         positives=job.num_positives,
     )
@@ -193,11 +192,10 @@ class _Job:
         part: str,
         candidates: Candidates,
         long: LongOptions,
-        threads: int | None,
     ) -> None:
         self.console, self.name, self.model = console, name, model
         self.split, self.part, self.candidates = split, part, candidates
-        self.long, self.threads = long, threads
+        self.long = long
         self.stored = False  # a model from a folder, which is fitted already
 
     @property
@@ -210,7 +208,6 @@ class _Job:
         return {
             "candidates": self.candidates,
             "positives": self.num_positives,
-            "threads": self.threads,
             "stored": self.stored,
             "estimate": self.long.estimate,
         }
@@ -237,7 +234,6 @@ class _Job:
                 self.candidates,
                 positives=self.num_positives,
                 estimate=self.long.estimate,
-                threads=self.threads,
             )
         with self.console.progress(f"ranking with {self.name}") as progress:
             return evaluate(
@@ -246,7 +242,6 @@ class _Job:
                 part=self.part,  # type: ignore[arg-type]
                 protocol=protocol,  # type: ignore[arg-type]
                 candidates=self.candidates,
-                threads=self.threads,
                 progress=progress,
                 **special,
             )

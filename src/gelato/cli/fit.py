@@ -94,8 +94,6 @@ def choose(
     split: EdgeSplit,
     model: ModelOptions,
     choice: ChoiceOptions,
-    *,
-    threads: int | None,
 ) -> Choice:
     """Choose a model, showing what is tried."""
     from gelato.choosing import choose_model
@@ -114,7 +112,6 @@ def choose(
             split,
             seconds=seconds,
             seed=1 if model.seed is None else model.seed,
-            threads=threads,
             progress=_Watch(console, bar),
         )
 
@@ -195,19 +192,12 @@ def train(
     folder: Path | None,
     *,
     resume: bool = False,
-    threads: int | None = None,
 ) -> None:
     """Fit a model; an interruption says how to go on."""
-    # Threads decide nothing, so they are no part of what is kept.
-    own = getattr(model, "threads", None)
-    if threads is not None and hasattr(model, "threads"):
-        model.threads = threads
     try:
         fit_model(console, name, model, split, folder=folder, resume=resume)
     except KeyboardInterrupt as stop:
         raise Interrupted(_how_to_go_on(folder)) from stop
-    if hasattr(model, "threads"):
-        model.threads = own
 
 
 def _how_to_go_on(folder: Path | None) -> str:
@@ -221,7 +211,6 @@ def measure(
     console: Console,
     model: Any,
     split: EdgeSplit,
-    threads: int | None,
     *,
     estimate: float | None = None,
     folder: Path | None = None,
@@ -233,7 +222,7 @@ def measure(
     """
     try:
         kept = folder if folder is not None and has_checkpoint(folder) else None
-        return _measure(console, model, split, threads, estimate, kept)
+        return _measure(console, model, split, estimate, kept)
     except KeyboardInterrupt as stop:
         raise Interrupted(_how_to_go_on(folder)) from stop
 
@@ -242,7 +231,6 @@ def _measure(
     console: Console,
     model: Any,
     split: EdgeSplit,
-    threads: int | None,
     estimate: float | None,
     kept: Path | None,
 ) -> dict[str, Any]:
@@ -259,7 +247,6 @@ def _measure(
                 part=part,  # type: ignore[arg-type]
                 estimate=estimate,
                 resume=kept,
-                threads=threads,
                 progress=progress,
             )
         measured["metrics"][title] = result.to_dict()
@@ -357,15 +344,13 @@ def fit(
     else:
         with claimed_folder(folder, resume=resume, overwrite=overwrite):
             if made is None:
-                chosen = choose(console, parts, model, choice, threads=run.threads)
+                chosen = choose(console, parts, model, choice)
                 made, more = chosen.model, {"choice": chosen.to_dict()}
             else:
                 job = (console, made.name, made, parts, folder)
-                train(*job, resume=resume, threads=run.threads)
+                train(*job, resume=resume)
                 more = {}
-            found = measure(
-                console, made, parts, run.threads, estimate=estimate, folder=folder
-            )
+            found = measure(console, made, parts, estimate=estimate, folder=folder)
             measured = found | more
             keep(made, folder, measured)
     _print(console, made, loaded, folder, measured)

@@ -312,10 +312,9 @@ def respect_memory(
     data: Graph | EdgeSplit,
     *,
     stored: bool = False,
-    threads: int | None = None,
     **options: Any,
-) -> int | None:
-    """Return how many threads fit into a limit, or refuse before any work is done.
+) -> None:
+    """Use as many threads as fit into a limit, or refuse before any work is done.
 
     Parameters
     ----------
@@ -329,31 +328,30 @@ def respect_memory(
         What it will be fitted on.
     stored : bool
         Whether it is fitted already.
-    threads : int, optional
-        Threads that were asked for.
     **options
         Of :func:`gelato.ranking.forecast.forecast`.
     """
     if limit is None:
-        return threads
+        return
     allowed = parse_size(limit)
     if not stored and is_trained(model):
         _check_training(console, model, data, allowed)
-        return threads
+        return
+    from gelato.engines import set_threads
     from gelato.ranking.forecast import forecast
 
     graph: Any = getattr(data, "train_graph", data)
     ready = model if stored else copy.copy(model).fit(data)
-    coming = forecast(ready, graph, threads=threads, **options)
+    coming = forecast(ready, graph, **options)
     if coming.peak_bytes <= allowed:
-        return threads
+        return
     # The forecast is linear in the threads, and its first part is there already.
     own = (coming.peak_bytes - coming.resident_bytes) / coming.threads
     fitting = int((allowed - coming.resident_bytes) // max(own, 1.0))
     if fitting < 1:
         _refuse(model.name, coming.resident_bytes + own, allowed)
     console.note(f"{fitting} of {coming.threads} threads, to stay within {limit}.")
-    return fitting
+    set_threads(fitting)
 
 
 def _check_training(

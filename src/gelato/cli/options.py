@@ -227,6 +227,14 @@ class RunOptions(EngineOptions):
         panel=OUTPUT,
     )
 
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Let everything inside use the engine and the threads that options name."""
+        from gelato.engines import use_threads
+
+        with use_threads(self.threads), super().around():
+            yield
+
 
 @dataclass(frozen=True)
 class ModelOptions:

@@ -98,23 +98,22 @@ def predict(
     tell_compilation(console, SELECTING_KERNELS)
     if run.dry_run:
         stored = folder is not None
-        _forecast(console, made, graph, candidates, run.threads, stored=stored)
+        _forecast(console, made, graph, candidates, stored=stored)
         return
-    threads = respect_memory(
+    respect_memory(
         console,
         memory,
         made,
         graph,
         stored=folder is not None,
-        threads=run.threads,
         candidates=candidates,
     )
     if folder is None:
         _fit(console, made, graph)
     if candidates is not None:
-        tell_long_run(console, made, graph, candidates, threads=threads)
+        tell_long_run(console, made, graph, candidates)
     with console.progress(f"predicting with {name}") as progress:
-        found = made.prediction(threads=threads, progress=progress, **wanted)
+        found = made.prediction(progress=progress, **wanted)
     links = found.table
     console.note(*(*_shortage(asked.top, links.height), *found.notes))
     write_links(console, links, file)
@@ -242,7 +241,6 @@ def _forecast(
     model: Any,
     graph: Graph,
     candidates: Candidates | None,
-    threads: int | None,
     *,
     stored: bool,
 ) -> None:
@@ -252,7 +250,6 @@ def _forecast(
             lambda: model if stored else model.fit(graph),
             graph,
             candidates=candidates,
-            threads=threads,
             stored=stored,
         )
     }

@@ -56,8 +56,12 @@ def report(
         check_output_file(place, _SUFFIXES)
     if comparison is None:
         tell_compilation(console, {*RANKING_KERNELS, *SELECTING_KERNELS})
-    options: dict[str, Any] = {"top": 100 if top is None else top, "threads": threads}
-    summary = _summary(console, given, comparison, nodes, options)
+    from gelato.engines import use_threads
+
+    with use_threads(threads):
+        summary = _summary(
+            console, given, comparison, nodes, 100 if top is None else top
+        )
     if place is not None:
         from gelato.report.page import write_report
 
@@ -90,7 +94,7 @@ def _summary(
     folders: list[Path],
     comparison: Path | None,
     nodes: str | None,
-    options: dict[str, Any],
+    top: int,
 ) -> dict[str, Any]:
     from gelato.report.contents import summarise_run
     from gelato.report.rivals import read_comparison, summarise_runs
@@ -98,9 +102,9 @@ def _summary(
     if comparison is not None:
         return read_comparison(comparison)
     if len(folders) > 1:
-        return summarise_runs(folders, threads=options["threads"])
+        return summarise_runs(folders)
     named = None if nodes is None else _node_ids(folders[0], nodes)
-    return summarise_run(folders[0], nodes=named, say=console.line, **options)
+    return summarise_run(folders[0], nodes=named, say=console.line, top=top)
 
 
 def _node_ids(folder: Path, text: str) -> list[Any]:

@@ -80,21 +80,21 @@ def run_all(
         return
     # Where the model is still open, at least ranking by walks has to fit.
     first = made or make_model("ac", ModelOptions())
-    threads = respect_memory(console, memory, first, parts, threads=run.threads)
+    respect_memory(console, memory, first, parts)
     asked = {"top": top, "max_per_node": max_per_node}
     kept = folder / LINKS if folder is not None and file is None else file
     with _place(folder, overwrite=overwrite):
         more: dict[str, Any] = {"choice": None}
         if made is None:
-            chosen = choose(console, parts, model, choice, threads=threads)
+            chosen = choose(console, parts, model, choice)
             made, more = chosen.model, {"choice": chosen.to_dict()}
         else:
-            train(console, made.name, made, parts, folder, threads=threads)
-        measured = measure(console, made, parts, threads) | more
+            train(console, made.name, made, parts, folder)
+        measured = measure(console, made, parts) | more
         if folder is not None:
             keep(made, folder, measured)
         with console.progress(f"predicting with {made.name}") as progress:
-            found = made.prediction(threads=threads, progress=progress, **asked)
+            found = made.prediction(progress=progress, **asked)
         console.note(*found.notes)
         write_links(console, found.table, kept)
     _print(console, made, loaded, measured, folder)

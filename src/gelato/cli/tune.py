@@ -253,7 +253,7 @@ def _show_trials(console: Console, plan: Plan, first: list[dict[str, Any]]) -> N
 def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
     """Forecast one trial, at the point where the search begins."""
     from gelato.cli.forecasts import forecast_training
-    from gelato.ranking.evaluate import test_candidates
+    from gelato.ranking.evaluate import candidates_of
     from gelato.ranking.forecast import forecast
 
     model = plan.make()
@@ -263,7 +263,7 @@ def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
             return coming.seconds
     elif hasattr(model, "fit"):
         model.fit(split)
-    rule = test_candidates(split, "valid")
+    rule = candidates_of(split, "valid")
     graph = split.train_graph
     found = forecast(model, graph, candidates=rule, positives=len(split.valid))
     return float(found.seconds)
@@ -346,10 +346,10 @@ def tune(
         return
     _tell_few(console, parts)
     with _places(folder, place, overwrite=overwrite):
-        tuned = _search(console, plan, parts, search, place, run.threads, loaded.name)
+        tuned = _search(console, plan, parts, search, place, loaded.name)
         measured = {}
         if folder is not None:
-            measured = _keep(console, tuned, parts, folder, run.threads)
+            measured = _keep(console, tuned, parts, folder)
     command = fit_command(tuned, data, split)
     show_tuned(console, tuned, loaded.name)
     console.show("", make_facts(_next_steps(folder, place, command)))
@@ -448,7 +448,6 @@ def _search(
     split: EdgeSplit,
     options: SearchOptions,
     study: Path | None,
-    threads: int | None,
     data_name: str,
 ) -> Tuned:
     """Run the trials, showing them; an interruption shows what was finished."""
@@ -465,7 +464,6 @@ def _search(
                 seconds=options.budget,
                 study=study,
                 prune=options.prune,
-                threads=threads,
                 progress=watch,
             )
     except TuningInterrupted as stop:
@@ -485,7 +483,7 @@ def _how_to_go_on(study: Path | None) -> str:
 
 
 def _keep(
-    console: Console, tuned: Tuned, split: EdgeSplit, folder: Path, threads: int | None
+    console: Console, tuned: Tuned, split: EdgeSplit, folder: Path
 ) -> dict[str, Any]:
     """Write the best model as a run folder, and return what it records."""
     from gelato.tuning.trial import blind
@@ -494,12 +492,12 @@ def _keep(
         model = tuned.model
     else:
         model = tuned.make()
-        train(console, tuned.name, model, split, None, threads=threads)
+        train(console, tuned.name, model, split, None)
     if not hasattr(model, "save"):
         console.note(f"{tuned.name} cannot be saved; the study is kept.")
         return {}
     # A split without test edges: they are for `gelato evaluate`, once all is decided.
-    found = measure(console, model, blind(split), threads)
+    found = measure(console, model, blind(split))
     found["metrics"]["validation"]["split"] = split.fingerprint
     measured = found | {"tuning": tuned.to_dict()}
     keep(model, folder, measured)

@@ -45,7 +45,6 @@ class Budget:
         self,
         model: Any,
         split: EdgeSplit,
-        threads: int | None,
         progress: Callable[[str, float, float], None] | None = None,
     ) -> Tuned:
         """Choose a model's parameters by the validation edges of a split.
@@ -64,7 +63,6 @@ class Budget:
             seconds=self.seconds,
             seed=model.get_params().get("seed", 1),
             parameters=_fixed(model),
-            threads=threads,
             progress=progress,
         )
         before, searched = model.get_params(), found.best.parameters

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gelato.comparison.budgets import Budget, Tuned
-from gelato.engines import Engine, current_engine, use_engine
+from gelato.engines import Engine, current_engine, use_engine, use_threads
 from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.models.registry import make, model_class, parameter_names
@@ -91,7 +91,7 @@ def compare(
         Tune every model that has parameters to choose, on every split, by its
         validation edges and with this budget for each.
     threads : int, optional
-        Number of threads.
+        Number of threads (:func:`gelato.use_threads`); does not change the numbers.
     engine : {"local", "ray"} or Engine, optional
         Where runs happen; other than on local threads, one task each, side by side.
         Does not change the numbers.
@@ -117,13 +117,12 @@ def compare(
     ['aa', 'cn']
     """
     made = draw_splits(data, splits)
-    with use_engine(engine):
+    with use_threads(threads), use_engine(engine):
         rows = measure(
             [*_contenders(models, seeds)],
             made,
             protocols=protocols,
             budget=Budget.given(tune_trials, tune_seconds),
-            threads=threads,
             progress=progress,
         )
         return as_table(list(rows))
@@ -151,7 +150,6 @@ def measure(
     *,
     protocols: Sequence[str] = ("all",),
     budget: Budget | None = None,
-    threads: int | None = None,
     fit: Callable[[Run], Any] | None = None,
     tune: Callable[[Run], Tuned] | None = None,
     progress: Report | None = None,
@@ -182,8 +180,8 @@ def measure(
                     progress(run.label, place, total)
                 # All seeds share what the first one found: one budget per split.
                 if budget is not None and tuned is None:
-                    tuned = tune(run) if tune else budget.spend(model, split, threads)
-                yield from _rows(run, tuned, fit or _fit, protocols, threads, splits)
+                    tuned = tune(run) if tune else budget.spend(model, split)
+                yield from _rows(run, tuned, fit or _fit, protocols, splits)
                 place += 1
     if progress is not None:
         progress("", total, total)
@@ -198,8 +196,8 @@ def _run_item(plan: Plan, item: Item) -> list[dict[str, Any]]:
         model = contender.models[seed]
         run = Run(contender.label, seed, model, split, part, 0, len(seeds))
         if plan.budget is not None and tuned is None:
-            tuned = plan.budget.spend(model, split, None)
-        rows += _rows(run, tuned, _fit, plan.protocols, None, plan.splits)
+            tuned = plan.budget.spend(model, split)
+        rows += _rows(run, tuned, _fit, plan.protocols, plan.splits)
     return rows
 
 
@@ -217,14 +215,13 @@ def measure_fitted(
     protocols: Sequence[str] = ("all",),
     fit_seconds: float = 0.0,
     resample: bool = False,
-    threads: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield what a fitted model reaches on a split, one row per protocol."""
     started = time.perf_counter()
     scorer = as_scorer(model, split.train_graph)
     prepared = time.perf_counter() - started
     for protocol in protocols:
-        result = evaluate(scorer, split, protocol=protocol, threads=threads)  # type: ignore[arg-type]
+        result = evaluate(scorer, split, protocol=protocol)  # type: ignore[arg-type]
         row = _measured(result, split)
         row["fit_seconds"] = fit_seconds
         row["evaluate_seconds"] = prepared + result.seconds
@@ -270,7 +267,6 @@ def _rows(
     tuned: Tuned | None,
     fit: Callable[[Run], Any],
     protocols: Sequence[str],
-    threads: int | None,
     splits: Sequence[EdgeSplit],
 ) -> Iterator[dict[str, Any]]:
     started = time.perf_counter()
@@ -281,7 +277,6 @@ def _rows(
         protocols=protocols,
         fit_seconds=time.perf_counter() - started,
         resample=len(splits) == 1,
-        threads=threads,
     )
     about = {} if tuned is None else tuned.to_dict()
     for row in rows:

@@ -9,7 +9,7 @@ from gelato.engines.engine import (
     use_engine,
 )
 from gelato.engines.local import ThreadEngine, map_ordered, single_blas_thread
-from gelato.kernels.chunks import default_threads, use_threads
+from gelato.kernels.chunks import default_threads, set_threads, use_threads
 
 __all__ = [
     "ENGINES",
@@ -20,6 +20,7 @@ __all__ = [
     "make_engine",
     "map_ordered",
     "map_shared",
+    "set_threads",
     "single_blas_thread",
     "use_engine",
     "use_threads",

@@ -103,8 +103,6 @@ def map_shared(
     function: Callable[[Shared, Item], Result],
     shared: Shared,
     items: Iterable[Item],
-    *,
-    threads: int | None = None,
 ) -> Iterator[Result]:
     """Yield ``function(shared, item)`` in order, on the engine in use.
 
@@ -116,12 +114,10 @@ def map_shared(
         What all items need: put in place once.
     items : iterable
         Consumed lazily, a few ahead of the results.
-    threads : int, optional
-        Number of threads where no engine is in use.
     """
     engine = _in_use.get()
     if engine is None:
-        return map_ordered(partial(function, shared), items, threads=threads)
+        return map_ordered(partial(function, shared), items)
     return engine.map(function, shared, items)
 
 

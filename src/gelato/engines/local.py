@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from gelato.errors import UsageError
-from gelato.kernels.chunks import default_threads
+from gelato.kernels.chunks import default_threads, set_threads
 
 _lock = threading.Lock()
 _inside = 0
@@ -57,12 +57,12 @@ Result = TypeVar("Result")
 _AHEAD_PER_THREAD = 2
 
 
-def checked_workers(count: int | None, word: str = "workers") -> int:
+def checked_workers(count: int | None) -> int:
     """Return a number of workers: the one given, or the cores there are."""
     if count is None:
         return default_threads()
     if count < 1:
-        raise UsageError(f"{word} is {count}, but must be at least 1.")
+        raise UsageError(f"workers is {count}, but must be at least 1.")
     return count
 
 
@@ -70,7 +70,7 @@ def map_ordered(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     *,
-    threads: int | None = None,
+    workers: int | None = None,
 ) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items, computed on threads.
 
@@ -80,14 +80,16 @@ def map_ordered(
         Called once per item, from several threads at the same time.
     items : iterable
         Consumed lazily: only a few items are in flight.
-    threads : int, optional
+    workers : int, optional
         Number of threads; :func:`default_threads` if not given.
     """
-    workers = checked_workers(threads, "threads")
+    workers = checked_workers(workers)
     if workers == 1:
         yield from map(function, items)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    # What is ambient does not reach other threads by itself.
+    pool = ThreadPoolExecutor(workers, initializer=set_threads, initargs=(workers,))
+    with pool:
         pending: deque[Future[Result]] = deque()
         try:
             for item in items:
@@ -122,7 +124,7 @@ class ThreadEngine:
         items: Iterable[Item],
     ) -> Iterator[Result]:
         """Yield ``function(shared, item)`` in the order of the items."""
-        return map_ordered(partial(function, shared), items, threads=self.workers)
+        return map_ordered(partial(function, shared), items, workers=self.workers)
 
     def close(self) -> None:
         """Do nothing: threads end with their work."""

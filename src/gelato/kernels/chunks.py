@@ -90,6 +90,14 @@ def use_threads(count: int | None) -> Iterator[None]:
         _threads.reset(token)
 
 
+def set_threads(count: int) -> None:
+    """Use so many threads from here on, to the end of what :func:`use_threads` encloses.
+
+    What is ambient does not reach another thread by itself: this is how it gets there.
+    """
+    _threads.set(count)
+
+
 def default_threads() -> int:
     """Return the threads in use here.
 
@@ -113,9 +121,7 @@ def default_threads() -> int:
     return int(text)
 
 
-def run_chunks(
-    task: Callable[[int], None], count: int, threads: int | None = None
-) -> None:
+def run_chunks(task: Callable[[int], None], count: int) -> None:
     """Call ``task(0) .. task(count - 1)``, on several threads if that helps.
 
     Parameters
@@ -124,12 +130,8 @@ def run_chunks(
         Writes to storage of its own; releases the interpreter lock inside.
     count : int
         Number of calls.
-    threads : int, optional
-        How many threads, :func:`default_threads` if not given. 1 uses none.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise UsageError(f"threads must be at least 1, not {threads}.")
+    threads = default_threads()
     if threads == 1 or count == 1:
         for chunk in range(count):
             task(chunk)
@@ -195,9 +197,7 @@ class Parts:
         return total
 
 
-def run_shares(
-    work: Callable[[int, int], object], count: int, threads: int | None = None
-) -> None:
+def run_shares(work: Callable[[int, int], object], count: int) -> None:
     """Call ``work(start, stop)`` on shares of ``0..count-1`` until all are done.
 
     Parameters
@@ -207,16 +207,14 @@ def run_shares(
         that the result does not depend on the shares.
     count : int
         Number of things to do.
-    threads : int, optional
-        How many threads; default: all that the process may use.
     """
     if count == 0:
         return
-    threads = default_threads() if threads is None else threads
+    threads = default_threads()
     shares = 1 if threads <= 1 else min(count, threads * _SHARES_PER_THREAD)
     bounds = [count * i // shares for i in range(shares + 1)]
 
     def task(share: int) -> None:
         work(bounds[share], bounds[share + 1])
 
-    run_chunks(task, shares, threads)
+    run_chunks(task, shares)

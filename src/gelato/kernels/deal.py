@@ -145,8 +145,6 @@ class HashDealer:
     byte_budget : int
         An epoch's columns are kept if they fit; else every batch is hashed again
         when it is asked for, which takes no more memory than the batch.
-    threads : int, optional
-        How many threads; the result does not depend on it.
     """
 
     def __init__(
@@ -157,14 +155,12 @@ class HashDealer:
         batches: int,
         seed: int,
         byte_budget: int = 1 << 30,
-        threads: int | None = None,
     ) -> None:
         if not 1 <= batches < 1 << 16:
             raise UsageError(f"batches must lie in 1..65535, not {batches}.")
         if seed < 0:
             raise UsageError(f"seed must not be negative, but is {seed}.")
         self.structure, self.batches, self.seed = structure, batches, seed
-        self.threads = threads
         n = structure.num_nodes
         lists, _ = structure.sort_pairs(training_edges)
         self._edges = (lists.offsets, lists.columns)
@@ -203,7 +199,7 @@ class HashDealer:
                 bounds[chunk], bounds[chunk + 1], keys, lists.arrays, positives, groups
             )
 
-        run_chunks(task, NUM_CHUNKS, self.threads)
+        run_chunks(task, NUM_CHUNKS)
         return groups
 
     def _start(self, epoch: int) -> None:
@@ -231,7 +227,7 @@ class HashDealer:
                 columns,
             )
 
-        run_chunks(task, NUM_CHUNKS, self.threads)
+        run_chunks(task, NUM_CHUNKS)
         self._begin = begin
 
     def _list_batch(self, batch: int) -> PairLists:
@@ -242,14 +238,14 @@ class HashDealer:
         def count(chunk: int) -> None:
             count_rows(bounds[chunk], bounds[chunk + 1], *head, counts)
 
-        run_chunks(count, NUM_CHUNKS, self.threads)
+        run_chunks(count, NUM_CHUNKS)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         columns = np.empty(int(offsets[-1]), self.structure.column_dtype)
 
         def fill(chunk: int) -> None:
             list_rows(bounds[chunk], bounds[chunk + 1], *head, offsets, columns)
 
-        run_chunks(fill, NUM_CHUNKS, self.threads)
+        run_chunks(fill, NUM_CHUNKS)
         return PairLists(offsets[:-1], offsets, columns)
 
 
@@ -377,7 +373,7 @@ class NearDealer:
         def task(chunk: int) -> None:
             group_rows(bounds[chunk], bounds[chunk + 1], *fixed)
 
-        run_chunks(task, NUM_CHUNKS, self.near.threads)
+        run_chunks(task, NUM_CHUNKS)
         return groups
 
     def _start(self, epoch: int) -> None:
@@ -393,7 +389,7 @@ class NearDealer:
             rows = bounds[chunk], bounds[chunk + 1]
             deal_rows(*rows, *head, self._begin, self._columns)
 
-        run_chunks(task, NUM_CHUNKS, self.near.threads)
+        run_chunks(task, NUM_CHUNKS)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -68,7 +68,6 @@ def through_deviation(
     scores: Floats,
     factor: float,
     coefficient: float,
-    threads: int | None = None,
 ) -> None:
     """Turn a gradient of z = R / sigma into one of R, in place.
 
@@ -80,7 +79,7 @@ def through_deviation(
     def work(chunk: int, part: slice) -> None:
         _combine(gradient[part], scores[part], *numbers)
 
-    _each_part(work, len(gradient), threads)
+    _each_part(work, len(gradient))
 
 
 class NPairTerms(NamedTuple):
@@ -106,7 +105,6 @@ def n_pair_terms(
     scale: float = 1.0,
     weight: float = 1.0,
     common: float = -math.inf,
-    threads: int | None = None,
 ) -> NPairTerms:
     """Return the summed N-pair loss of ``scale`` times the scores, and its gradient.
 
@@ -124,8 +122,6 @@ def n_pair_terms(
         How many negatives each of them stands for.
     common : float
         Logarithm of what every group's sum of exponentials has besides; not scaled.
-    threads : int, optional
-        How many threads; the result does not depend on it.
     """
     dtype, count, size = negatives.dtype, len(positives), len(negatives)
     largest = np.repeat(positives[None], NUM_CHUNKS, axis=0)
@@ -145,16 +141,16 @@ def n_pair_terms(
             negatives[part], groups[part], inverse, shares[part]
         )
 
-    _each_part(find_maxima, size, threads)
+    _each_part(find_maxima, size)
     top = np.maximum(largest.max(axis=0), dtype.type(common / scale))
     factor = dtype.type(scale)
-    _each_part(add_up, size, threads)
+    _each_part(add_up, size)
     gap = (top - positives).astype(np.float64) * scale
     own = np.exp(-gap)
     shared = np.exp(common - top.astype(np.float64) * scale)
     total = weight * sums.sum(axis=0) + own + shared
     inverse = (weight / total).astype(dtype)
-    _each_part(finish, size, threads)
+    _each_part(finish, size)
     by_positive = own / total - 1.0
     dot = float(dots.sum() + by_positive @ positives.astype(np.float64))
     loss = float(np.sum(np.log(total) + gap))
@@ -162,9 +158,7 @@ def n_pair_terms(
     return NPairTerms(loss, by_positive.astype(dtype), shares, dot, by_common)
 
 
-def _each_part(
-    work: Callable[[int, slice], None], size: int, threads: int | None
-) -> None:
+def _each_part(work: Callable[[int, slice], None], size: int) -> None:
     """Call ``work`` for each of a fixed number of parts of an array."""
     bounds = [size * i // NUM_CHUNKS for i in range(NUM_CHUNKS + 1)]
-    run_chunks(lambda i: work(i, slice(bounds[i], bounds[i + 1])), NUM_CHUNKS, threads)
+    run_chunks(lambda i: work(i, slice(bounds[i], bounds[i + 1])), NUM_CHUNKS)

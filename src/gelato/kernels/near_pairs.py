@@ -153,8 +153,6 @@ class NearPairs:
         Pairs that are not negatives, in outside labels.
     t : int
         Length of the walk.
-    threads : int, optional
-        How many threads; results do not depend on it.
 
     Attributes
     ----------
@@ -179,9 +177,8 @@ class NearPairs:
         training_edges: IntArray,
         *,
         t: int,
-        threads: int | None = None,
     ) -> None:
-        self.structure, self.t, self.threads = structure, t, threads
+        self.structure, self.t = structure, t
         self.loops = structure.self_loops == "all"
         self.pattern = (structure.indptr, structure.indices)
         n = structure.num_nodes
@@ -194,7 +191,7 @@ class NearPairs:
         def count(chunk: int) -> None:
             count_near_rows(self._bounds[chunk], self._bounds[chunk + 1], *fixed)
 
-        run_chunks(count, NUM_CHUNKS, threads)
+        run_chunks(count, NUM_CHUNKS)
         self.count = int(self.row_counts.sum())
         self.num_far = n * (n - 1) // 2 - len(training_edges) - self.count
 
@@ -253,7 +250,7 @@ class NearPairs:
             place = starts[chunk], starts[chunk + 1]
             fits[chunk] = list_near_rows(*rows, *fixed, *place, begin, sizes, columns)
 
-        run_chunks(fill, NUM_CHUNKS, self.threads)
+        run_chunks(fill, NUM_CHUNKS)
         return (begin, sizes, columns) if fits.all() else None
 
     def contains(self, pairs: IntArray) -> npt.NDArray[np.bool_]:
@@ -266,5 +263,5 @@ class NearPairs:
             rows = bounds[chunk], bounds[chunk + 1]
             find_near(*rows, self.pattern, self.loops, self.t, inside, near)
 
-        run_chunks(test, NUM_CHUNKS, self.threads)
+        run_chunks(test, NUM_CHUNKS)
         return near

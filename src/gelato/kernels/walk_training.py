@@ -282,7 +282,6 @@ def score_pairs(
     lists: tuple[PairLists, PairLists],
     *,
     t: int = 3,
-    threads: int | None = None,
 ) -> tuple[tuple[Floats, Floats], npt.NDArray[np.float64]]:
     """Return R at two lists of pairs, and each list's sum of squares.
 
@@ -300,7 +299,7 @@ def score_pairs(
     def task(chunk: int) -> None:
         forward_rows(bounds[chunk], bounds[chunk + 1], arrays, t, pairs, out, squares)
 
-    run_chunks(task, NUM_CHUNKS, threads)
+    run_chunks(task, NUM_CHUNKS)
     return out, squares.sum(axis=1)
 
 
@@ -313,13 +312,12 @@ def pull_gradients(
     *,
     t: int = 3,
     at_nodes: npt.NDArray[np.float64] | None = None,
-    threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the gradient with respect to the weight of every edge.
 
     Parameters
     ----------
-    matrix, lists, t, threads
+    matrix, lists, t
         As given to :func:`score_pairs`.
     scores : pair of arrays
         What :func:`score_pairs` returned.
@@ -350,7 +348,7 @@ def pull_gradients(
             by_node[chunk],
         )
 
-    run_chunks(task, NUM_CHUNKS, threads)
+    run_chunks(task, NUM_CHUNKS)
     return fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
 
 

@@ -261,7 +261,6 @@ class Gelato(TrainedModel, EnhancedModel):
             near_rate=self.near_rate,
             metric=self.metric,
             seed=int(self.seed),
-            threads=self.threads,
         )
 
     def _pair_model(self, graph: Graph) -> nn.Module:
@@ -275,7 +274,6 @@ class Gelato(TrainedModel, EnhancedModel):
             dropout=self.dropout,
             chunk=self.chunk,
             seed=int(self.seed),
-            threads=self.threads,
         )
 
     def _check_data(self, split: EdgeSplit) -> None:

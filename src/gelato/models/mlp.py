@@ -139,7 +139,6 @@ class MLP(TrainedModel):
             training=self.training,
             metric=self.metric,
             seed=int(self.seed),
-            threads=self.threads,
         )
         self._train(
             task,
@@ -186,7 +185,6 @@ class MLP(TrainedModel):
             dropout=self.dropout,
             chunk=self.chunk,
             seed=int(self.seed),
-            threads=self.threads,
         )
 
     def _store(self, run: Run) -> None:

@@ -38,14 +38,11 @@ class Walk:
     mask : (P,) int array, optional
         Edges left out of the graph, in both directions, as positions in
         ``structure.edges``.
-    threads : int, optional
-        How many threads; the result does not depend on it.
     """
 
     structure: WalkStructure
     t: int = 3
     mask: npt.NDArray[Any] | None = None
-    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.t < 1:
@@ -71,7 +68,7 @@ class _ListScores(torch.autograd.Function):
         ctx: Any, weights: Tensor, walk: Walk, lists: Lists
     ) -> tuple[Tensor, Tensor]:
         matrix = walk.structure.step(as_array(weights), walk.mask)
-        scores, _ = score_pairs(matrix, lists, t=walk.t, threads=walk.threads)
+        scores, _ = score_pairs(matrix, lists, t=walk.t)
         ctx.kept = (matrix, walk, lists, scores)
         first, second = (torch.from_numpy(s).to(weights.device) for s in scores)
         return first, second
@@ -87,7 +84,6 @@ class _ListScores(torch.autograd.Function):
             (first, second),
             walk.structure.num_edges,
             t=walk.t,
-            threads=walk.threads,
         )
         return torch.from_numpy(by_edge).to(gradients[0]), None, None
 
@@ -115,7 +111,6 @@ def autocovariance(
     *,
     t: int = 3,
     mask: npt.NDArray[Any] | None = None,
-    threads: int | None = None,
 ) -> Tensor:
     """Return R at chosen pairs, differentiable in the weights.
 
@@ -131,8 +126,6 @@ def autocovariance(
         Length of the walk.
     mask : (P,) int array, optional
         Edges left out, as positions in ``structure.edges``.
-    threads : int, optional
-        How many threads; the result does not depend on it.
 
     Returns
     -------
@@ -149,7 +142,7 @@ def autocovariance(
     wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     lists, order = structure.sort_pairs(wanted)
     none = PairLists.empty(structure.num_nodes, structure.column_dtype)
-    walk = Walk(structure, t, mask, threads)
+    walk = Walk(structure, t, mask)
     scores, _ = list_scores(weights, walk, (lists, none))
     return scores[torch.from_numpy(np.argsort(order))]
 
@@ -166,9 +159,7 @@ class _SumOfSquares(torch.autograd.Function):
         none = PairLists.empty(matrix.num_nodes, walk.structure.column_dtype)
         total, gradient = 0.0, np.zeros(walk.structure.num_edges)
         for block in _row_blocks(walk.structure):
-            scores, squares = score_pairs(
-                matrix, (none, block), t=walk.t, threads=walk.threads
-            )
+            scores, squares = score_pairs(matrix, (none, block), t=walk.t)
             total += float(squares[1])
             if not ctx.needs_input_grad[0]:
                 continue
@@ -181,7 +172,6 @@ class _SumOfSquares(torch.autograd.Function):
                 (scores[0], by_score.astype(scores[1].dtype)),
                 walk.structure.num_edges,
                 t=walk.t,
-                threads=walk.threads,
             )
         ctx.gradient = torch.from_numpy(gradient).to(weights.device)
         ctx.dtype = weights.dtype

@@ -120,15 +120,13 @@ class PairTerms(Protocol):
     def lists(self) -> SparseRows | None:
         """What each pair adds rows of ``Tables.pair`` for, if anything."""
 
-    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return the tables whose rows are added up."""
 
-    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+    def write_pair_term(self, w2: Array, out: Array) -> bool:
         """Write the pairs' own term to ``out`` unless ``lists`` stand for it."""
 
-    def gradients(
-        self, at_nodes: list[Array], gradient: Array, threads: int | None
-    ) -> tuple[Array, Array]:
+    def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2 from those at nodes and at pairs."""
 
 
@@ -142,22 +140,20 @@ class BinaryTerms:
         self.flipped = flipped
         self.sign = np.where(flipped, -1.0, 1.0).astype(np.float32)[:, None]
 
-    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return the tables; W1 x = W1 1 - W1 (1 - x) where columns are flipped."""
-        nodes = self.nodes.times(self.sign * w1 + w2, threads)
+        nodes = self.nodes.times(self.sign * w1 + w2)
         constant = 2 * w1[self.flipped].sum(axis=0)
         return Tables(nodes, nodes, -2 * w2, constant)
 
-    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+    def write_pair_term(self, w2: Array, out: Array) -> bool:
         """Leave the pairs' own term to the lists."""
         return False
 
-    def gradients(
-        self, at_nodes: list[Array], gradient: Array, threads: int | None
-    ) -> tuple[Array, Array]:
+    def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2."""
-        nodes = self.nodes.transposed_times(at_nodes[0], threads)
-        pairs = self.lists.transposed_times(gradient, threads)
+        nodes = self.nodes.transposed_times(at_nodes[0])
+        pairs = self.lists.transposed_times(gradient)
         # Every pair was summed at both of its ends: this is twice the pairs' sum.
         ends = at_nodes[0].sum(axis=0)
         w1 = self.sign * nodes
@@ -176,27 +172,25 @@ class ValueTerms:
         self.nodes, self.lists, self.fill = nodes, lists, lists.fill
         self.absolute = absolute  # None where no attribute is negative
 
-    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return the tables."""
         if self.absolute is None:
-            nodes = self.nodes.times(w1 + w2, threads)
+            nodes = self.nodes.times(w1 + w2)
         else:
-            nodes = self.nodes.times(w1, threads) + self.absolute.times(w2, threads)
+            nodes = self.nodes.times(w1) + self.absolute.times(w2)
         return Tables(nodes, nodes, -2 * w2, np.zeros(w1.shape[1], w1.dtype))
 
-    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+    def write_pair_term(self, w2: Array, out: Array) -> bool:
         """Leave the pairs' own term to the lists."""
         return False
 
-    def gradients(
-        self, at_nodes: list[Array], gradient: Array, threads: int | None
-    ) -> tuple[Array, Array]:
+    def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2."""
-        w1 = self.nodes.transposed_times(at_nodes[0], threads)
+        w1 = self.nodes.transposed_times(at_nodes[0])
         w2 = w1
         if self.absolute is not None:
-            w2 = self.absolute.transposed_times(at_nodes[0], threads)
-        return w1, w2 - 2 * self.lists.transposed_times(gradient, threads)
+            w2 = self.absolute.transposed_times(at_nodes[0])
+        return w1, w2 - 2 * self.lists.transposed_times(gradient)
 
 
 class DenseTerms:
@@ -211,7 +205,7 @@ class DenseTerms:
         self.fill = 1.0
         self.block = max(1, _BLOCK_ENTRIES // max(1, nodes.num_columns))
 
-    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return the tables."""
         nodes = self.nodes.times(w1)
         return Tables(nodes, nodes, w2, np.zeros(w1.shape[1], w1.dtype))
@@ -223,16 +217,14 @@ class DenseTerms:
             u, v = self.pairs[part].T
             yield part, (rows[u] - rows[v]).abs_()
 
-    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+    def write_pair_term(self, w2: Array, out: Array) -> bool:
         """Write ``W2 |x_u - x_v|`` to ``out``."""
         weight, target = torch.from_numpy(w2), torch.from_numpy(out)
         for part, block in self._blocks(weight.dtype):
             torch.mm(block, weight, out=target[part])
         return True
 
-    def gradients(
-        self, at_nodes: list[Array], gradient: Array, threads: int | None
-    ) -> tuple[Array, Array]:
+    def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2."""
         upstream = torch.from_numpy(gradient)
         shape = (self.nodes.num_columns, gradient.shape[1])
@@ -252,20 +244,18 @@ class NodeTerms:
     def __init__(self, nodes: SparseRows | _DenseRows) -> None:
         self.nodes = nodes
 
-    def tables(self, w1: Array, w2: Array, threads: int | None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return the tables."""
-        first, second = self.nodes.times(w1, threads), self.nodes.times(w2, threads)
+        first, second = self.nodes.times(w1), self.nodes.times(w2)
         return Tables(first, second, w2, np.zeros(w1.shape[1], w1.dtype))
 
-    def write_pair_term(self, w2: Array, out: Array, threads: int | None) -> bool:
+    def write_pair_term(self, w2: Array, out: Array) -> bool:
         """Leave the pairs' own term to the lists, of which there are none."""
         return False
 
-    def gradients(
-        self, at_nodes: list[Array], gradient: Array, threads: int | None
-    ) -> tuple[Array, Array]:
+    def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2."""
-        first, second = (self.nodes.transposed_times(g, threads) for g in at_nodes)
+        first, second = (self.nodes.transposed_times(g) for g in at_nodes)
         return first, second
 
 
@@ -282,11 +272,11 @@ class _DenseRows:
     def rows(self, dtype: torch.dtype) -> torch.Tensor:
         return self._matrix.to(dtype)
 
-    def times(self, table: Array, threads: int | None = None) -> Array:
+    def times(self, table: Array) -> Array:
         dense = torch.from_numpy(table)
         return np.asarray(torch.mm(self.rows(dense.dtype), dense).numpy())
 
-    def transposed_times(self, dense: Array, threads: int | None = None) -> Array:
+    def transposed_times(self, dense: Array) -> Array:
         right = torch.from_numpy(dense)
         return np.asarray(torch.mm(self.rows(right.dtype).T, right).numpy())
 
@@ -375,12 +365,12 @@ class AttributeRows:
         listed = None if self.kind == "dense" else self._listed(pairs)
         return DenseTerms(self._dense, pairs) if listed is None else listed
 
-    def tables(self, w1: Array, w2: Array, threads: int | None = None) -> Tables:
+    def tables(self, w1: Array, w2: Array) -> Tables:
         """Return what a layer adds up, by lists whatever the density (undirected)."""
         empty = SparseRows(
             np.zeros(1, np.int64), np.empty(0, np.uint16), None, self.shape[1]
         )
-        return self._of_lists(empty).tables(w1, w2, threads)
+        return self._of_lists(empty).tables(w1, w2)
 
     @cached_property
     def _dense(self) -> _DenseRows:
@@ -539,7 +529,6 @@ class PairFeatures:
         *,
         out: Array,
         sums: Array,
-        threads: int | None = None,
     ) -> None:
         """Compute ``relu(weight @ features + bias)`` of every pair.
 
@@ -554,16 +543,14 @@ class PairFeatures:
             Where the result goes.
         sums : (parts, 2, h) float64
             Where each part's sums of the results and of their squares go.
-        threads : int, optional
-            How many threads; the result does not depend on it.
         """
         r = self.num_attributes
         upper, lower = (
             np.ascontiguousarray(w.T) for w in (weight[:, :r], weight[:, r:])
         )
-        tables = self._terms.tables(upper, lower, threads)
+        tables = self._terms.tables(upper, lower)
         lists = self._terms.lists
-        dense = self._terms.write_pair_term(lower, out, threads)
+        dense = self._terms.write_pair_term(lower, out)
         if lists is None:
             empty = np.zeros(0, np.uint16)
             indptr, indices, values = np.zeros(len(self) + 1, np.int64), empty, None
@@ -590,18 +577,17 @@ class PairFeatures:
                 stop,
             ),
             len(parts),
-            threads,
         )
 
-    def weight_gradient(self, gradient: Array, threads: int | None = None) -> Array:
+    def weight_gradient(self, gradient: Array) -> Array:
         """Return the gradient (h, 2r) of the weight, given that of the layer (M, h)."""
         at_nodes = []
         for indptr, incident in self._incident:
             out = np.empty((self.num_nodes, gradient.shape[1]), gradient.dtype)
             work = partial(sum_at_nodes, indptr, incident, gradient, out)
-            run_shares(work, self.num_nodes, threads)
+            run_shares(work, self.num_nodes)
             at_nodes.append(out)
-        halves = self._terms.gradients(at_nodes, gradient, threads)
+        halves = self._terms.gradients(at_nodes, gradient)
         return np.concatenate([half.T for half in halves], axis=1)
 
     def dense(self, start: int, stop: int) -> Array:

@@ -84,13 +84,12 @@ class Plan:
     norms: tuple[NormPlan, NormPlan]
     drop: float
     key: tuple[int, ...]
-    threads: int | None
     buffers: Buffers
     states: list[NormState] = field(default_factory=list)
 
     def run(self, kernel: Any, *arguments: Any) -> None:
         """Run a kernel over all parts."""
-        run_shares(partial(kernel, *arguments), len(self.parts), self.threads)
+        run_shares(partial(kernel, *arguments), len(self.parts))
 
     def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, int, Any]:
         """Return key, chance, last digit and factor of one layer's dropout."""
@@ -132,7 +131,6 @@ def forward_hidden(plan: Plan, first: Layer, second: Layer) -> list[Array]:
         plan.parts,
         out=active1,
         sums=sums,
-        threads=plan.threads,
     )
     state1 = plan.statistics(0, sums)
     plan.run(
@@ -206,13 +204,13 @@ def backward_hidden(
         active1, (norm1.mean, norm1.inverse), norm1.dropout, norm2.bias_sums,
         weight_sums, norm1.sums,
     )  # fmt: skip
-    run_shares(partial(hidden_backward, *arguments), _GROUPS, plan.threads)
+    run_shares(partial(hidden_backward, *arguments), _GROUPS)
     norm1.finish_sums()
     plan.run(
         kernels.gradient_through, dropped1, active1, *norm1.statistics(first.gain),
         *places, *norm1.dropout, dropped1, norm1.bias_sums,
     )  # fmt: skip
-    weight1 = plan.features.weight_gradient(dropped1, plan.threads)
+    weight1 = plan.features.weight_gradient(dropped1)
     weight2 = from_inner_tiles(weight_sums.sum(axis=0), width, width)
     head_weight = second.gain * norm2.normed + second.shift * norm2.plain
     return [

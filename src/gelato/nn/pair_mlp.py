@@ -42,9 +42,6 @@ class PairMLP(nn.Module):
     seed : int
         Determines initial weights and, with the number of steps taken, the dropout
         masks. Torch's global generator is left alone.
-    threads : int, optional
-        Threads of the compiled kernels; default: all that the process may use.
-        Results do not depend on it.
     dtype : torch.dtype
         float32 or float64.
 
@@ -63,7 +60,6 @@ class PairMLP(nn.Module):
         dropout: float = 0.5,
         chunk: int = 20_000,
         seed: int = 0,
-        threads: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
@@ -71,7 +67,7 @@ class PairMLP(nn.Module):
         if dtype not in (torch.float32, torch.float64):
             raise UsageError(f"dtype must be torch.float32 or float64, not {dtype}.")
         self.dropout, self.chunk = dropout, chunk
-        self.seed, self.threads = seed, threads
+        self.seed = seed
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.hidden1 = nn.Linear(num_features, hidden, dtype=dtype)
@@ -154,7 +150,6 @@ class PairMLP(nn.Module):
             norms=(_norm_plan(self.norm1, training), _norm_plan(self.norm2, training)),
             drop=self.dropout if training else 0.0,
             key=(self.seed, int(self.steps), *key),
-            threads=self.threads,
             buffers=self._buffers_kept,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gelato.errors import GelatoError, UsageError
 from gelato.graph import FloatArray, IntArray
+from gelato.kernels.chunks import use_threads
 from gelato.kernels.pair_logits import score_columns
 from gelato.kernels.tiles import COLUMNS, column_tiles
 from gelato.nn.first_layer import AttributeRows
@@ -94,7 +95,8 @@ def _folded(mlp: PairMLP, rows: AttributeRows) -> tuple[tuple[Array, ...], float
     upper, lower = (
         np.ascontiguousarray(w.T) for w in (first.weight[:, :r], first.weight[:, r:])
     )
-    tables = rows.tables(upper, lower, threads=1)
+    with use_threads(1):  # rows are few, and run on threads already
+        tables = rows.tables(upper, lower)
     scale1, shift1 = _statistics(mlp.norm1)
     scale2, shift2 = _statistics(mlp.norm2)
     weight2 = second.weight * scale1  # in float64, as all that is folded

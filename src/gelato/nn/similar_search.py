@@ -73,7 +73,7 @@ class SparseSearch:
         """How often two rows meet at an attribute: what an unpruned search costs."""
         return float((self.owners.astype(np.float64) ** 2).sum() / 2)
 
-    def largest(self, count: int, *, threads: int | None = None) -> Listed:
+    def largest(self, count: int) -> Listed:
         """Return the ``count`` most similar pairs, or all that are similar at all.
 
         Which pairs of the smallest similarity are among them does not matter to a
@@ -83,14 +83,14 @@ class SparseSearch:
             start = self._sampled_threshold(ask * count)
             if start <= 0:
                 break
-            found = self._collect(np.nextafter(start, 0), count, threads)
+            found = self._collect(np.nextafter(start, 0), count)
             if len(found[2]) >= count:
                 return found
-        return self._collect(0.0, count, threads)
+        return self._collect(0.0, count)
 
-    def above(self, bound: float, *, threads: int | None = None) -> Listed:
+    def above(self, bound: float) -> Listed:
         """Return all pairs whose similarity exceeds a bound, at least 0."""
-        return self._collect(bound, None, threads)
+        return self._collect(bound, None)
 
     def partners(self, row: int, bound: float) -> tuple[IntArray, FloatArray]:
         """Return all rows that are more similar to a row than a bound."""
@@ -114,7 +114,7 @@ class SparseSearch:
                 best = np.partition(best, len(best) - wanted)[len(best) - wanted :]
         return float(best.min()) if len(best) >= wanted else 0.0
 
-    def _collect(self, bound: float, count: int | None, threads: int | None) -> Listed:
+    def _collect(self, bound: float, count: int | None) -> Listed:
         """Return the pairs above a bound; only the largest if a count is given."""
         search = self._kernel(bound)
         most = None if count is None else 2 * count + _BLOCK_PAIRS
@@ -129,7 +129,7 @@ class SparseSearch:
                 mine.add(tuple(part[:kept].copy() for part in out))
             return mine
 
-        for part in map_ordered(find, self._blocks(), threads=threads):
+        for part in map_ordered(find, self._blocks()):
             for listed in part.kept:
                 held.add(listed)
         return held.result()

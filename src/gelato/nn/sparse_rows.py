@@ -65,7 +65,7 @@ class SparseRows:
         """Return the values as ``dtype``, or None for ones."""
         return _as_type(self._values, np.dtype(dtype))
 
-    def times(self, table: Array, threads: int | None = None) -> Array:
+    def times(self, table: Array) -> Array:
         """Return this matrix times a dense table ``(columns, width)``."""
         out = np.empty((self.num_rows, table.shape[1]), table.dtype)
         tiles, values = tiled(table), self.values(table.dtype)
@@ -74,11 +74,10 @@ class SparseRows:
                 self.indptr, self.indices, values, tiles, out, start, stop
             ),
             self.num_rows,
-            threads,
         )
         return out
 
-    def transposed_times(self, dense: Array, threads: int | None = None) -> Array:
+    def transposed_times(self, dense: Array) -> Array:
         """Return the transpose times a dense matrix ``(rows, width)``."""
         turned, width = self._turned, dense.shape[1]
         num_tiles = -(-width // TILE)
@@ -104,7 +103,6 @@ class SparseRows:
                 stop,
             ),
             groups,
-            threads,
         )
         total = out.sum(axis=0)  # (tiles, columns, TILE)
         flat = total.transpose(1, 0, 2).reshape(self.num_columns, num_tiles * TILE)
@@ -120,13 +118,13 @@ class RememberingRows(SparseRows):
 
     _last: tuple[Array, Array] | None = None
 
-    def times(self, table: Array, threads: int | None = None) -> Array:
+    def times(self, table: Array) -> Array:
         """Return this matrix times a dense table; not to be written to."""
         if self._last is not None:
             known, product = self._last
             if known.dtype == table.dtype and np.array_equal(known, table):
                 return product
-        product = super().times(table, threads)
+        product = super().times(table)
         self._last = (table.copy(), product)
         return product
 

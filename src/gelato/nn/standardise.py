@@ -113,7 +113,6 @@ def standardised_scores(
     sigma: Sigma = "estimate",
     sample: PairLists | None = None,
     hidden: IntArray | None = None,
-    threads: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return z at a batch's positives and negatives, differentiable in the weights.
 
@@ -137,11 +136,9 @@ def standardised_scores(
     hidden : (H,) int64, optional
         Edges removed from the graph while pairs are scored, as positions in the
         structure's edges; by default the positives (positive masking).
-    threads : int, optional
-        How many threads; the result does not depend on it.
     """
     mask = pairs.edge[positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask, threads)
+    walk = Walk(pairs.structure, t, mask)
     steady, drawn, uniform = _scores(weights, walk, pairs.lists, negatives, sample)
     n = pairs.structure.num_nodes
     if sigma == "exact":

@@ -54,7 +54,6 @@ def n_pair_step(
     *,
     t: int = 3,
     hidden: IntArray | None = None,
-    threads: int | None = None,
 ) -> Tensor:
     """Return the N-pair loss of a step of unbiased training.
 
@@ -62,7 +61,7 @@ def n_pair_step(
 
     Parameters
     ----------
-    weights, pairs, positives, negatives, t, hidden, threads
+    weights, pairs, positives, negatives, t, hidden
         As for :func:`gelato.nn.standardise.standardised_scores`.
     groups : (K,) int32
         The positive, 0 .. P-1, that each negative is dealt to.
@@ -74,7 +73,7 @@ def n_pair_step(
             hint="Use fewer batches.",
         )
     mask = pairs.edge[positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask, threads)
+    walk = Walk(pairs.structure, t, mask)
     batch = (positives, negatives, groups)
     loss = _NPairStep.apply(weights, walk, pairs, batch)  # type: ignore[no-untyped-call]
     return cast(Tensor, loss)
@@ -89,22 +88,20 @@ def _loss_and_gradient(
     positives, negatives, groups = batch
     n, lists = walk.structure.num_nodes, (pairs.lists, negatives)
     matrix = walk.structure.step(weights, walk.mask)
-    scores, squares = score_pairs(matrix, lists, t=walk.t, threads=walk.threads)
+    scores, squares = score_pairs(matrix, lists, t=walk.t)
     steady, drawn = scores
     factor = pairs.num_negatives / len(negatives)
     sigma = float(np.sqrt((squares[0] + factor * squares[1]) / (n * n - 1.0)))
     at = pairs.position[positives]
     total, by_positive, by_negative, dot, _ = n_pair_terms(
-        steady[at], drawn, groups, scale=1.0 / sigma, threads=walk.threads
+        steady[at], drawn, groups, scale=1.0 / sigma
     )
     count = len(positives) + len(negatives)
     scale = 1.0 / (sigma * count)
     # With g the gradient of z, sigma passes -(sum g R) m R / (sigma^3 (n^2 - 1)) to a
     # pair that stands for m entries of the matrix.
     coefficient = dot / (count * sigma**3 * (n * n - 1.0))
-    through_deviation(
-        by_negative, drawn, scale, 2.0 * factor * coefficient, walk.threads
-    )
+    through_deviation(by_negative, drawn, scale, 2.0 * factor * coefficient)
     by_steady = -coefficient * pairs.multiplicity * steady
     np.add.at(by_steady, at, scale * by_positive)
     gradient = pull_gradients(
@@ -114,7 +111,6 @@ def _loss_and_gradient(
         (by_steady.astype(steady.dtype), by_negative),
         walk.structure.num_edges,
         t=walk.t,
-        threads=walk.threads,
     )
     return total / count, gradient
 
@@ -260,9 +256,7 @@ class _Step:
         self.walk, self.pairs, self.batch = walk, pairs, batch
         self.matrix = walk.structure.step(weights, walk.mask)
         self.lists = (pairs.lists, batch.near)
-        self.scores, self.sums = score_pairs(
-            self.matrix, self.lists, t=walk.t, threads=walk.threads
-        )
+        self.scores, self.sums = score_pairs(self.matrix, self.lists, t=walk.t)
         self.far = _FarPart(self.matrix, batch.far)
         self.near_factor = batch.num_near / max(1, len(batch.near))
         self.terms: NPairTerms
@@ -289,7 +283,6 @@ class _Step:
             scale=1.0 / self.sigma,
             weight=self.batch.weight,
             common=common,
-            threads=self.walk.threads,
         )
         dot = self.terms.dot
         dot += self.terms.by_common * float(self.far_shares @ self.far.scores)
@@ -303,10 +296,8 @@ class _Step:
         steady, drawn = self.scores
         scale = 1.0 / (self.sigma * self.batch.size)
         through = self.coefficient if self.through_pairs else 0.0
-        by_near, threads = self.terms.by_negative, self.walk.threads
-        through_deviation(
-            by_near, drawn, scale, 2.0 * self.near_factor * through, threads
-        )
+        by_near = self.terms.by_negative
+        through_deviation(by_near, drawn, scale, 2.0 * self.near_factor * through)
         by_steady = -through * self.pairs.multiplicity * steady
         at = self.pairs.position[self.batch.positives]
         np.add.at(by_steady, at, scale * self.terms.by_positive)
@@ -320,7 +311,6 @@ class _Step:
             self.walk.structure.num_edges,
             t=self.walk.t,
             at_nodes=self.far.at_nodes(by_far),
-            threads=threads,
         )
 
 
@@ -332,7 +322,6 @@ def near_step(
     t: int = 3,
     sigma: Sigma = "estimate",
     hidden: IntArray | None = None,
-    threads: int | None = None,
 ) -> tuple[Tensor, float]:
     """Return the N-pair loss of a step on near and far negatives.
 
@@ -352,8 +341,6 @@ def near_step(
     hidden : (H,) int64, optional
         Edges removed from the graph, as positions in the structure's edges; by
         default the batch's positives.
-    threads : int, optional
-        How many threads; the result does not depend on it.
 
     Returns
     -------
@@ -368,7 +355,7 @@ def near_step(
             hint="Use fewer batches.",
         )
     mask = pairs.edge[batch.positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask, threads)
+    walk = Walk(pairs.structure, t, mask)
     squares = sum_of_squares(weights, walk) if sigma == "exact" else None
     loss, error = _NearStep.apply(weights, squares, walk, pairs, batch)  # type: ignore[no-untyped-call]
     return cast(Tensor, loss), float(error)

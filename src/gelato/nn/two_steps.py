@@ -34,7 +34,6 @@ def neighbour_scores(
     *,
     kind: Kind,
     mask: npt.NDArray[Any] | None = None,
-    threads: int | None = None,
 ) -> Tensor:
     """Return cn, aa or ra at chosen pairs, differentiable in the weights.
 
@@ -50,8 +49,6 @@ def neighbour_scores(
         Which sum over common neighbours.
     mask : (P,) int array, optional
         Edges left out, as positions in ``structure.edges``.
-    threads : int, optional
-        How many threads; the result does not depend on it.
 
     Examples
     --------
@@ -63,7 +60,7 @@ def neighbour_scores(
         raise UsageError(f"kind is {kind!r}, expected 'cn', 'aa' or 'ra'.")
     wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     lists, order = structure.sort_pairs(wanted)
-    context = (structure, lists, kind, mask, threads)
+    context = (structure, lists, kind, mask)
     scores = cast(Tensor, _NeighbourScores.apply(weights, context))  # type: ignore[no-untyped-call]
     return scores[torch.from_numpy(np.argsort(order))]
 
@@ -71,7 +68,7 @@ def neighbour_scores(
 class _NeighbourScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor, context: Any) -> Tensor:
-        structure, lists, kind, mask, threads = context
+        structure, lists, kind, mask = context
         kept = as_array(weights).copy()
         if mask is not None:
             kept[mask] = 0
@@ -84,13 +81,13 @@ class _NeighbourScores(torch.autograd.Function):
                 bounds[chunk], bounds[chunk + 1], matrix, lists.arrays, out
             )
 
-        run_chunks(task, NUM_CHUNKS, threads)
+        run_chunks(task, NUM_CHUNKS)
         ctx.kept = (context, matrix, slope, bounds)
         return torch.from_numpy(out).to(weights.device)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (structure, lists, _, mask, threads), matrix, slope, bounds = ctx.kept
+        (structure, lists, _, mask), matrix, slope, bounds = ctx.kept
         gradient = gradients[0].cpu().contiguous().numpy()
         by_slot = np.zeros((NUM_CHUNKS, len(matrix[2])), matrix[2].dtype)
         by_node = np.zeros((NUM_CHUNKS, structure.num_nodes))
@@ -106,7 +103,7 @@ class _NeighbourScores(torch.autograd.Function):
                 by_node[chunk],
             )
 
-        run_chunks(task, NUM_CHUNKS, threads)
+        run_chunks(task, NUM_CHUNKS)
         by_degree = by_node.sum(axis=0) * slope
         row = np.repeat(np.arange(structure.num_nodes), np.diff(structure.indptr))
         by_edge = np.bincount(

@@ -24,16 +24,14 @@ Rows = tuple[int, int]
 Scored = tuple[tuple[Floats, Floats], npt.NDArray[np.float64]]
 
 
-def score_pairs(
-    matrix: StepMatrix, lists: Lists, *, t: int = 3, threads: int | None = None
-) -> Scored:
+def score_pairs(matrix: StepMatrix, lists: Lists, *, t: int = 3) -> Scored:
     """Return R at two lists of pairs, and each list's sum of squares.
 
     See :func:`gelato.kernels.walk_training.score_pairs`.
     """
     engine = _elsewhere()
     if engine is None:
-        return threaded.score_pairs(matrix, lists, t=t, threads=threads)
+        return threaded.score_pairs(matrix, lists, t=t)
     dtype = matrix.values.dtype
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, matrix.num_nodes))
@@ -55,7 +53,6 @@ def pull_gradients(
     *,
     t: int = 3,
     at_nodes: npt.NDArray[np.float64] | None = None,
-    threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the gradient with respect to the weight of every edge.
 
@@ -64,7 +61,7 @@ def pull_gradients(
     engine = _elsewhere()
     if engine is None:
         given = (matrix, lists, scores, gradients, num_edges)
-        return threaded.pull_gradients(*given, t=t, at_nodes=at_nodes, threads=threads)
+        return threaded.pull_gradients(*given, t=t, at_nodes=at_nodes)
     chunks = _chunks(matrix, lists)
     by_slot = np.empty((len(chunks), len(matrix.values)), matrix.values.dtype)
     by_node = np.empty((len(chunks), matrix.num_nodes))

@@ -27,7 +27,7 @@ from gelato.paper.records import (
 )
 from gelato.paper.runner import refuse_other_split
 from gelato.ranking import evaluate, score_pairs
-from gelato.ranking.evaluate import test_candidates
+from gelato.ranking.evaluate import candidates_of
 from gelato.ranking.forecast import forecast
 from gelato.ranking.scorers import as_scorer
 from gelato.splits import EdgeSplit, split_edges
@@ -129,7 +129,7 @@ def _inference_time(model: Any, split: EdgeSplit, most: float) -> dict[str, Any]
     graph = split.train_graph
     # Compiles, outside of what is timed.
     score_pairs(as_scorer(model, graph), split.test[:_FEW], graph.num_nodes)
-    rule = test_candidates(split, "test")
+    rule = candidates_of(split, "test")
     ranked = {"candidates": rule, "positives": len(split.test)}
     coming = forecast(model, graph, **ranked)  # type: ignore[arg-type]
     if coming.seconds > most:

@@ -27,7 +27,7 @@ from gelato.paper.records import (
 )
 from gelato.paper.runner import RunSpec, Watch, fitted, refuse_other_split
 from gelato.ranking.best import best_candidates
-from gelato.ranking.evaluate import test_candidates
+from gelato.ranking.evaluate import candidates_of
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment
 from gelato.training.loop import CHECKPOINT
@@ -149,7 +149,7 @@ def _graph_part(split: EdgeSplit, dataset: str) -> dict[str, Any]:
 def _model_part(model: Any, split: EdgeSplit, nodes: IntArray) -> dict[str, Any]:
     graph = split.train_graph
     scorer = model.scorer(graph)
-    rule = test_candidates(split, "test")
+    rule = candidates_of(split, "test")
     best = best_candidates(scorer, rule, len(split.positives("test")))
     part: dict[str, Any] = {
         "scores": pack(_ranked(scorer.score_rows(nodes)[:, nodes])),

@@ -163,14 +163,12 @@ class Validation:
     split: EdgeSplit
     counts: RankCounts | None = None
 
-    def rank(
-        self, positives: IntArray, rule: Candidates, run: dict[str, Any], *, whole: bool
-    ) -> RankCounts:
+    def rank(self, positives: IntArray, rule: Candidates, *, whole: bool) -> RankCounts:
         """Rank validation edges; ``whole`` if all of them among all pairs."""
         if whole and self.counts is not None:
             return self.counts
         before = as_scorer(self.model, self.split.train_graph)
-        counts = rank_counts(before, positives, rule, **run)
+        counts = rank_counts(before, positives, rule)
         if whole:
             self.counts = counts
         return counts
@@ -248,7 +246,6 @@ def expect(
     pairs: IntArray,
     scope: Scope,
     validation: Validation | None,
-    run: dict[str, Any],
 ) -> tuple[FloatArray | None, str]:
     """Return the expected precision of pairs, and where it comes from.
 
@@ -274,7 +271,7 @@ def expect(
             "expected_precision is empty: none of the "
             f"{len(split.valid):,} validation edges is a candidate"
         )
-    counts = validation.rank(positives, rule, run, whole=scope.is_open)
+    counts = validation.rank(positives, rule, whole=scope.is_open)
     # The test edges are as good as the validation edges only in a random split.
     hidden_share = 1 + len(split.test) / len(split.valid)
     scale = hidden_share if split.kind == "random" else 1.0
@@ -285,7 +282,7 @@ def expect(
     canonical = canonical_pairs(pairs, directed=graph.directed)
     inside = here.contains(canonical)
     if inside.any():
-        ranks = _overall_ranks(scorer, here, canonical[inside], run)
+        ranks = _overall_ranks(scorer, here, canonical[inside])
         expected[inside] = curve.at(ranks, here.count)
     note = _source_note(split, len(positives), curve.num_candidates, scale)
     if getattr(validation.model, "training_", None) is not None:
@@ -293,12 +290,10 @@ def expect(
     return expected, note
 
 
-def _overall_ranks(
-    scorer: RowScorer, rule: Candidates, pairs: IntArray, run: dict[str, Any]
-) -> IntArray:
+def _overall_ranks(scorer: RowScorer, rule: Candidates, pairs: IntArray) -> IntArray:
     """Return how many candidates score at least as high as each pair."""
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    counts = rank_counts(scorer, distinct, rule, **run)
+    counts = rank_counts(scorer, distinct, rule)
     scores = score_pairs(scorer, distinct, rule.num_nodes)
     return ranks_at_least(counts, scores)[inverse.ravel()]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gelato.engines import use_threads
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
 from gelato.io import read_pairs
@@ -142,30 +143,31 @@ def make_prediction(
         limits,
     )
     scope = _scope(graph, **limits)
-    run = {"threads": threads}
-    if pairs is not None:
-        return _given_pairs(scorer, graph, pairs, scope, validation, run)
-    here = scope.rule(graph, graph.edges)
-    assert here is not None
-    if here.count == 0:
-        raise InputError(
-            "There is nothing to predict: every candidate pair is an edge already.",
-            hint="Widen the candidate rule, or give a graph with missing links.",
+    with use_threads(threads):
+        if pairs is not None:
+            return _given_pairs(scorer, graph, pairs, scope, validation)
+        here = scope.rule(graph, graph.edges)
+        assert here is not None
+        if here.count == 0:
+            raise InputError(
+                "There is nothing to predict: every candidate pair is an edge already.",
+                hint="Widen the candidate rule, or give a graph with missing links.",
+            )
+        if per_node is None:
+            wanted = _TOP if top is None else top
+            found = _best_overall(scorer, here, wanted, max_per_node, progress)
+            ranks = np.arange(1, len(found.pairs) + 1)
+            asked = None
+        else:
+            asked = _asked_nodes(scorer, graph, nodes)
+            lists = best_per_node(scorer, here, asked, per_node, progress=progress)
+            found, ranks = _joined(lists)
+        notes = evidence_notes(scorer, graph, found, asked)
+        expected, note = expect(scorer, graph, found.pairs, scope, validation)
+        return Prediction(
+            link_table(graph, found.pairs, found.scores, ranks, expected),
+            (*notes, note),
         )
-    if per_node is None:
-        wanted = _TOP if top is None else top
-        found = _best_overall(scorer, here, wanted, max_per_node, run, progress)
-        ranks = np.arange(1, len(found.pairs) + 1)
-        asked = None
-    else:
-        asked = _asked_nodes(scorer, graph, nodes)
-        lists = best_per_node(scorer, here, asked, per_node, progress=progress, **run)
-        found, ranks = _joined(lists)
-    notes = evidence_notes(scorer, graph, found, asked)
-    expected, note = expect(scorer, graph, found.pairs, scope, validation, run)
-    return Prediction(
-        link_table(graph, found.pairs, found.scores, ranks, expected), (*notes, note)
-    )
 
 
 def _check_options(
@@ -223,12 +225,11 @@ def _best_overall(
     rule: Candidates,
     top: int,
     limit: int | None,
-    run: dict[str, Any],
     progress: Progress | None,
 ) -> ScoredPairs:
     if limit is None:
-        return best_candidates(scorer, rule, top, progress=progress, **run)
-    return best_capped(scorer, rule, top, limit, progress=progress, **run)
+        return best_candidates(scorer, rule, top, progress=progress)
+    return best_capped(scorer, rule, top, limit, progress=progress)
 
 
 def _asked_nodes(
@@ -256,7 +257,6 @@ def _given_pairs(
     pairs: Any,
     scope: Scope,
     validation: Validation | None,
-    run: dict[str, Any],
 ) -> Prediction:
     indices = pair_indices(graph, pairs)
     scores: FloatArray = score_pairs(scorer, indices, graph.num_nodes)
@@ -264,7 +264,7 @@ def _given_pairs(
     found = ScoredPairs(indices[order], scores[order])
     canonical = canonical_pairs(found.pairs, directed=graph.directed)
     known = find_pairs(graph.edges, canonical, graph.num_nodes) >= 0
-    expected, note = expect(scorer, graph, found.pairs, scope, validation, run)
+    expected, note = expect(scorer, graph, found.pairs, scope, validation)
     ranks = np.arange(1, len(order) + 1)
     table = link_table(graph, found.pairs, found.scores, ranks, expected)
     notes = evidence_notes(scorer, graph, found, np.unique(found.pairs))

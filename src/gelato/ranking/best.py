@@ -269,7 +269,6 @@ def best_candidates(
     candidates: Candidates,
     k: int,
     *,
-    threads: int | None = None,
     progress: Progress | None = None,
 ) -> ScoredPairs:
     """Return the k best candidates (all of them where there are fewer)."""
@@ -280,8 +279,8 @@ def best_candidates(
         scores = score_pairs(scorer, candidates.pairs, candidates.num_nodes)
         return _best(candidates.pairs, scores, k)
     if not has_near_pairs(scorer):
-        return _stream(scorer, candidates, k, False, threads, progress)
-    best = _stream(scorer, candidates, k, True, threads, progress)
+        return _stream(scorer, candidates, k, False, progress)
+    best = _stream(scorer, candidates, k, True, progress)
     far = best_far_pairs(scorer, candidates, best.scores, k)
     return _joined(best, ScoredPairs(*far), k)
 
@@ -292,7 +291,6 @@ def best_per_node(
     nodes: IntArray,
     k: int,
     *,
-    threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[ScoredPairs]:
     """Return the k best candidates of every given node, as pairs (node, other).
@@ -307,7 +305,7 @@ def best_per_node(
     job = _Selecting(scorer, candidates, k, has_near_pairs(scorer))
     spans = row_spans(rows, row_costs(scorer, rows, candidates.num_nodes))
     results: list[ScoredPairs] = []
-    for part in map_shared(_select_lists, job, spans, threads=threads):
+    for part in map_shared(_select_lists, job, spans):
         results += part
         if progress is not None:
             progress(len(results), len(rows))
@@ -329,7 +327,6 @@ def _stream(
     candidates: AllPairs,
     k: int,
     near: bool,
-    threads: int | None,
     progress: Progress | None,
 ) -> ScoredPairs:
     rows = candidates.rows
@@ -343,7 +340,7 @@ def _stream(
             yield span, bound
 
     done = 0
-    for part, size in map_shared(_select_span, job, spans(), threads=threads):
+    for part, size in map_shared(_select_span, job, spans()):
         best = _joined(best, part, k)
         if len(best) == k:
             bound = float(best.scores[-1])
@@ -470,7 +467,7 @@ def best_capped(
     limit : int
         Most pairs of any node, as either end.
     **run
-        ``threads`` and ``progress`` of
+        ``progress`` of
         :func:`~gelato.ranking.best.best_candidates`.
     """
     if limit < 1:

@@ -85,7 +85,6 @@ def rank_counts(
     positives: IntArray,
     candidates: Candidates,
     *,
-    threads: int | None = None,
     progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> RankCounts:
@@ -99,18 +98,16 @@ def rank_counts(
         Canonical pairs, all of them candidates.
     candidates : Candidates
         What is ranked; every candidate that is not a positive is a negative.
-    threads : int, optional
-        Number of threads; does not change the result.
     progress : callable, optional
         Called with (rows done, rows in all).
     journal : Journal, optional
         Keeps counts so far, to go on from after an interruption.
     """
     n = candidates.num_nodes
-    scores = score_pairs(scorer, positives, n, threads=threads)
+    scores = score_pairs(scorer, positives, n)
     thresholds, positive_counts = np.unique(scores, return_counts=True)
     near: int | None = None
-    run: dict[str, Any] = {"threads": threads, "progress": progress}
+    run: dict[str, Any] = {"progress": progress}
     run["journal"] = journal
     if journal is not None:
         run["identity"] = ranking_identity("exact", positives, scores, candidates)
@@ -263,7 +260,7 @@ def _count(
     summed = sum_spans(_count_span, job, spans, job.num_bins + 1, **run)
     total, visited = summed[:-1], int(summed[-1])
     if near:
-        total += far_bins(scorer.far, candidates, thresholds, run["threads"])  # type: ignore[attr-defined]
+        total += far_bins(scorer.far, candidates, thresholds)  # type: ignore[attr-defined]
     return total, visited if near else None
 
 
@@ -285,7 +282,6 @@ def far_bins(
     far: ClosedForm,
     candidates: AllPairs,
     thresholds: FloatArray,
-    threads: int | None = None,
 ) -> IntArray:
     """Fill the bins as if every candidate had its closed-form score."""
     t = len(thresholds)
@@ -295,7 +291,7 @@ def far_bins(
     for rows, columns, same in candidates.rectangles:
         if not len(rows) or not len(columns):
             continue
-        some, loose = _count_rectangle(far, rows, columns, thresholds, threads)
+        some, loose = _count_rectangle(far, rows, columns, thresholds)
         size = len(rows) * len(columns)
         if same:
             strict, tied = _count_diagonal(far, rows, thresholds)
@@ -329,7 +325,6 @@ def _count_rectangle(
     rows: IntArray,
     columns: IntArray,
     thresholds: FloatArray,
-    threads: int | None,
 ) -> tuple[IntArray, IntArray]:
     lefts, left_counts = np.unique(far.left[rows], return_counts=True)
     rights, right_counts = np.unique(far.right[columns], return_counts=True)
@@ -354,7 +349,7 @@ def _count_rectangle(
         counted = (thresholds[part], above[part], at_least[part])
         counting.count_products(*products, *counted)
 
-    run_chunks(count, NUM_CHUNKS, threads)
+    run_chunks(count, NUM_CHUNKS)
     return above, at_least
 
 

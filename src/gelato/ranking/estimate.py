@@ -163,7 +163,6 @@ def estimate_ranking(
     rate: float,
     *,
     seed: int = 0,
-    threads: int | None = None,
     progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> Estimate:
@@ -184,11 +183,11 @@ def estimate_ranking(
         Share of the far negatives to score, above 0 and at most 1.
     seed : int
         Draws them.
-    threads, progress, journal
+    progress, journal
         As for :func:`gelato.ranking.rank_counts`.
     """
     check_rate(rate)
-    scores = score_pairs(scorer, positives, candidates.num_nodes, threads=threads)
+    scores = score_pairs(scorer, positives, candidates.num_nodes)
     thresholds, positive_counts = np.unique(scores, return_counts=True)
     work = EstimateWork.of(scorer, positives, candidates, graph, rate, seed, thresholds)
     identity = ""
@@ -204,7 +203,6 @@ def estimate_ranking(
         2 * size + 1,
         journal=journal,
         identity=identity,
-        threads=threads,
         progress=progress,
     )
     found = Estimate(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gelato.engines import Engine, use_engine
+from gelato.engines import Engine, use_engine, use_threads
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray
 from gelato.io.locking import locked_folder
@@ -212,7 +212,7 @@ def evaluate(
     seed : int
         Draws the negatives of ``protocol="sampled"`` and of an estimate.
     threads : int, optional
-        Number of threads; does not change the result.
+        Number of threads (:func:`gelato.use_threads`); does not change the result.
     engine : {"local", "ray"} or Engine, optional
         Where rows are scored (:func:`gelato.make_engine`); does not change
         the result. Threads of this process if not given.
@@ -236,17 +236,17 @@ def evaluate(
         check_rate(estimate)
         _refuse_sampled_estimate(protocol)
     scorer = as_scorer(model, split.train_graph)
-    rule = test_candidates(split, part) if candidates is None else candidates
+    rule = candidates_of(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)
     journal = None if resume is None else Journal(resume)
     holding = nullcontext() if journal is None else locked_folder(journal.folder)
-    run: dict[str, Any] = {"threads": threads, "progress": progress}
+    run: dict[str, Any] = {"progress": progress}
     ranked: Ranked = protocol
     found = None
-    with use_engine(engine), holding:
+    with use_threads(threads), use_engine(engine), holding:
         if protocol == "sampled":
             negatives = sample_negatives(rule, positives, seed=seed)
-            counts = _balanced_counts(scorer, positives, negatives, rule, threads)
+            counts = _balanced_counts(scorer, positives, negatives, rule)
         elif estimate is not None:
             run |= {"journal": journal, "seed": seed}
             known = split.train_graph
@@ -272,14 +272,13 @@ def _balanced_counts(
     positives: IntArray,
     negatives: IntArray,
     rule: Candidates,
-    threads: int | None,
 ) -> RankCounts:
     both = np.concatenate([positives, negatives])
-    scores = score_pairs(scorer, both, rule.num_nodes, threads=threads)
+    scores = score_pairs(scorer, both, rule.num_nodes)
     return counts_of_scores(scores[: len(positives)], scores[len(positives) :])
 
 
-def test_candidates(split: EdgeSplit, part: Part) -> AllPairs:
+def candidates_of(split: EdgeSplit, part: Part) -> AllPairs:
     """Return all pairs that the protocol ranks for a part of a split."""
     return rules.all_pairs(split.graph, split.known(part))
 

@@ -169,7 +169,7 @@ class Forecast:
     near_pairs : int, optional
         Estimated number of pairs that are visited one by one; None if all are.
     seconds : float
-        Estimated time, with the threads given.
+        Estimated time, with the threads in use.
     peak_bytes : int
         Estimated resident memory of the process at its peak.
     threads : int
@@ -197,7 +197,6 @@ def forecast(
     candidates: Candidates | None = None,
     positives: int = 1000,
     estimate: float | None = None,
-    threads: int | None = None,
     seed: int = 0,
 ) -> Forecast:
     """Forecast an evaluation or a prediction.
@@ -214,12 +213,10 @@ def forecast(
         How many positives will be ranked.
     estimate : float, optional
         The rate, if the evaluation is to be an estimate.
-    threads : int, optional
-        Threads that will be used.
     seed : int
         Draws the rows that are timed.
     """
-    workers = default_threads() if threads is None else threads
+    workers = default_threads()
     scorer, ahead, kept = _stand_in(as_scorer(model, graph))
     rule = all_pairs(graph, graph.edges) if candidates is None else candidates
     rng = np.random.default_rng(seed)

@@ -142,7 +142,6 @@ def sum_spans(
     *,
     journal: Journal | None = None,
     identity: str = "",
-    threads: int | None = None,
     progress: Progress | None = None,
 ) -> IntArray:
     """Return the sum of the counts of all spans, on the engine in use.
@@ -161,8 +160,6 @@ def sum_spans(
         Where to go on from, and to keep what is done.
     identity : str
         Digest of all that decides the counts, for the journal.
-    threads : int, optional
-        Number of threads where no engine is in use.
     progress : callable, optional
         Called with (rows done, rows in all).
     """
@@ -174,7 +171,7 @@ def sum_spans(
     every = sum(len(span) for span in spans)
     rows = sum(len(span) for span in spans[:before])
     try:
-        for counts, length in map_shared(count, job, spans[before:], threads=threads):
+        for counts, length in map_shared(count, job, spans[before:]):
             state = (state[0] + 1, state[1] + counts)
             rows += length
             if journal is not None:

@@ -21,9 +21,7 @@ from gelato.ranking.scorers import (
 )
 
 
-def score_pairs(
-    scorer: RowScorer, pairs: IntArray, num_nodes: int, *, threads: int | None = None
-) -> FloatArray:
+def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArray:
     """Score given pairs by the same path that scores whole rows.
 
     Ranking compares these scores with those of row blocks, so they must agree to the
@@ -49,7 +47,7 @@ def score_pairs(
 
     done = 0
     picking = (scorer, num_nodes, upper)
-    for picked in map_shared(_pick_span, picking, asked(), threads=threads):
+    for picked in map_shared(_pick_span, picking, asked()):
         scores[order[done : done + len(picked)]] = picked
         done += len(picked)
     return scores

@@ -52,13 +52,10 @@ def rank_positives(
     positives: IntArray,
     candidates: Candidates,
     *,
-    threads: int | None = None,
     progress: Progress | None = None,
 ) -> RankedPositives:
     """Rank positives among candidates, as :func:`~gelato.ranking.rank_counts` does."""
-    counts = rank_counts(
-        scorer, positives, candidates, threads=threads, progress=progress
-    )
+    counts = rank_counts(scorer, positives, candidates, progress=progress)
     scores = score_pairs(scorer, positives, candidates.num_nodes)
     return locate_positives(counts, scores)
 

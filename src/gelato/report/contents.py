@@ -41,7 +41,7 @@ from gelato.version import __version__
 _WALKS, _EDGES, _ATTRIBUTES = 6, 2, 3
 
 
-def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
+def list_links(model: Any, top: int) -> dict[str, Any]:
     """Return the best links with their evidence, and notes on all of them."""
     graph = model.graph_
     scorer = model.scorer(graph)
@@ -51,7 +51,7 @@ def list_links(model: Any, top: int, threads: int | None) -> dict[str, Any]:
     if hasattr(model, "enhanced"):
         enhanced = model.enhanced(graph)
         prepared.enhanced = lambda _graph: enhanced
-    made = model.prediction(top=top, threads=threads)
+    made = model.prediction(top=top)
     links = []
     for row in made.table.iter_rows(named=True):
         why = explain_pair(
@@ -89,7 +89,6 @@ def summarise_run(
     *,
     top: int = 100,
     nodes: Sequence[Hashable] | None = None,
-    threads: int | None = None,
     say: Say | None = None,
 ) -> dict[str, Any]:
     """Return what a report shows about a run folder.
@@ -102,8 +101,6 @@ def summarise_run(
         How many predicted links to list.
     nodes : sequence of ids, optional
         Nodes of the heat maps (default: chosen by degree).
-    threads : int, optional
-        Number of threads; does not change the result.
     say : callable, optional
         Told what is being worked on.
 
@@ -138,14 +135,14 @@ def summarise_run(
         summary |= dict.fromkeys(nothing)
         known, held_out = model.graph_, model.graph_.edges[:0]
     else:
-        summary |= _measured(run, model, part, threads)
+        summary |= _measured(run, model, part)
         known, held_out = model.split_.train_graph, model.split_.positives(part)
     tell("drawing heat maps")
     maps = make_heat_maps(model, model.scorer(known), known, held_out, nodes)
     tell("predicting and explaining links")
     summary |= {
         "heat_maps": maps,
-        "prediction": list_links(model, top, threads),
+        "prediction": list_links(model, top),
         "training": _training(run),
         "reproduce": _reproduce(run, Path(folder)),
     }
@@ -170,10 +167,10 @@ def _part(split: EdgeSplit | None) -> Part | None:
     return next((part for part in parts if len(split.positives(part))), None)
 
 
-def _measured(run: Run, model: Any, part: Part, threads: int | None) -> dict[str, Any]:
+def _measured(run: Run, model: Any, part: Part) -> dict[str, Any]:
     """Return every section that follows from ranking held-out edges."""
     split: EdgeSplit = model.split_
-    exact, biased, notes = rank_methods(model, split, part, threads)
+    exact, biased, notes = rank_methods(model, split, part)
     own = exact[model.name]
     training = run.metrics.get("training") or {}
     fit_seconds = {model.name: float(training.get("seconds", 0.0))}
@@ -196,7 +193,7 @@ def _measured(run: Run, model: Any, part: Part, threads: int | None) -> dict[str
             "histogram": score_histogram(scorer, split, part),
             "tied_share": own.tied_share,
         },
-        "expected": expected_by_rank(model, split, threads),
+        "expected": expected_by_rank(model, split),
         "where": where_it_works(scorer, own.counts, split, part),
     }
 

@@ -28,7 +28,7 @@ _PRECISIONS = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
 
 
 def rank_methods(
-    model: Any, split: EdgeSplit, part: Part, threads: int | None
+    model: Any, split: EdgeSplit, part: Part
 ) -> tuple[dict[str, Evaluation], Evaluation, list[str]]:
     """Evaluate a run's model and every plain heuristic that suits the graph.
 
@@ -41,8 +41,8 @@ def rank_methods(
     list of str
         Why heuristics were left out.
     """
-    exact = {model.name: evaluate(model, split, part=part, threads=threads)}
-    biased = evaluate(model, split, part=part, protocol="sampled", threads=threads)
+    exact = {model.name: evaluate(model, split, part=part)}
+    biased = evaluate(model, split, part=part, protocol="sampled")
     notes = []
     for name in HEURISTICS:
         if name in exact:
@@ -52,7 +52,7 @@ def rank_methods(
             notes.append(f"{name} is left out: {reason}")
             continue
         fitted = make(name).fit(split)
-        exact[name] = evaluate(fitted, split, part=part, threads=threads)
+        exact[name] = evaluate(fitted, split, part=part)
     return exact, biased, notes
 
 
@@ -191,9 +191,7 @@ def _non_edge_scores(
     return np.concatenate(found), (None if len(rows) == n else len(rows))
 
 
-def expected_by_rank(
-    model: Any, split: EdgeSplit, threads: int | None
-) -> dict[str, Any] | None:
+def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
     """Return the precision to expect of the k best links, and where to cut.
 
     From validation ranks, as :func:`gelato.predict.precision.expect` does it.
@@ -204,7 +202,7 @@ def expected_by_rank(
     if counts is None:
         rule = all_pairs(split.graph, split.train)
         before = model.scorer(split.train_graph)
-        counts = rank_counts(before, split.valid, rule, threads=threads)
+        counts = rank_counts(before, split.valid, rule)
         model.validation_counts_ = counts  # the list of links asks for it again
     hidden = len(split.valid) + (len(split.test) if split.kind == "random" else 0)
     curve = precision_curve(counts, hidden=hidden)

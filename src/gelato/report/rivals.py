@@ -26,9 +26,7 @@ _NUMBERS = ("random_ap", *_METRICS)
 _TEXTS = ("model", "protocol")
 
 
-def summarise_runs(
-    folders: Sequence[str | os.PathLike[str]], *, threads: int | None = None
-) -> dict[str, Any]:
+def summarise_runs(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     """Evaluate several run folders and return what a report shows about them.
 
     Every run is measured on its own split; runs of one model (other seeds or splits)
@@ -54,7 +52,6 @@ def summarise_runs(
             protocols=("all", "sampled"),
             fit_seconds=float(training.get("seconds", 0.0)),
             resample=True,
-            threads=threads,
         )
         rows += [_completed(about | row) for row in measured]
     return summarise_rows(rows)

@@ -65,8 +65,6 @@ class StepSettings:
         Validation reports this value besides the usual ones.
     seed : int
         Decides batches and negatives.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
     """
 
     heuristic: HeuristicName = "ac"
@@ -79,7 +77,6 @@ class StepSettings:
     near_rate: float | None = None
     metric: str = "prec@100%"
     seed: int = 0
-    threads: int | None = None
 
 
 class GelatoModule(nn.Module):
@@ -183,7 +180,6 @@ class EnhancedTask:
             self.scorer(weights),
             self.validation,
             self.candidates,
-            threads=self.settings.threads,
         )
         return validation_values(counts, self.metrics) | self.told(weights)
 
@@ -224,7 +220,6 @@ class GelatoTask(EnhancedTask):
                 validation,
                 t=settings.t,
                 seed=settings.seed,
-                threads=settings.threads,
             )
 
     def told(self, weights: Tensor) -> dict[str, float]:
@@ -267,7 +262,7 @@ class GelatoTask(EnhancedTask):
         given = self.settings
         dealt: dict[str, Any] = {"batches": given.batches, "seed": given.seed}
         if divides(given):
-            options: dict[str, Any] = {"t": given.t, "threads": given.threads}
+            options: dict[str, Any] = {"t": given.t}
             near, why = choose_near(given.negatives, self.structure, edges, **options)
             if near is not None:
                 sampler = NearNegatives(
@@ -276,9 +271,6 @@ class GelatoTask(EnhancedTask):
                 self.notes = (sampler.note,)
                 return sampler
             self.notes = (why,) if why else ()
-        # The samplers of few negatives run no kernels.
-        if given.training == "unbiased":
-            dealt["threads"] = given.threads
         return make_sampler(given.training, self.structure, edges, **dealt)
 
     def _scores(self) -> StepScores:
@@ -289,7 +281,6 @@ class GelatoTask(EnhancedTask):
             t=self.settings.t,
             uniform=self.sampler.uniform,
             seed=self.settings.seed,
-            threads=self.settings.threads,
         )
 
 

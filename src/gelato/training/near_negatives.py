@@ -166,7 +166,6 @@ def choose_near(
     training_edges: IntArray,
     *,
     t: int,
-    threads: int | None = None,
 ) -> tuple[NearPairs | None, str]:
     """Return the near pairs if training should tell them apart, and why not if not.
 
@@ -175,13 +174,13 @@ def choose_near(
     kinds : {"auto", "all", "near"}
         What was asked for; "auto" is "near" on graphs of more than
         :data:`AUTO_NODES` nodes with less than a fifth of their pairs near.
-    structure, training_edges, t, threads
+    structure, training_edges, t
         As for :class:`~gelato.kernels.near_pairs.NearPairs`.
     """
     n = structure.num_nodes
     if kinds == "all" or (kinds == "auto" and n <= AUTO_NODES):
         return None, ""
-    near = NearPairs(structure, training_edges, t=t, threads=threads)
+    near = NearPairs(structure, training_edges, t=t)
     share = near.count / (n * (n - 1) // 2)
     limit = _AUTO_SHARE if kinds == "auto" else _MOST_SHARE
     if share <= limit:

@@ -85,7 +85,7 @@ class UnbiasedNegatives:
     seed : int
         With the epoch, decides everything.
     **options
-        ``byte_budget`` and ``threads`` of :class:`gelato.kernels.deal.HashDealer`.
+        ``byte_budget`` of :class:`gelato.kernels.deal.HashDealer`.
     """
 
     uniform = True
@@ -337,7 +337,6 @@ def listed_negatives(
     *,
     batches: int,
     seed: int,
-    threads: int | None = None,
 ) -> Draw:
     """Return a function of (epoch, batch, positives): negatives and their groups.
 
@@ -352,8 +351,6 @@ def listed_negatives(
         Steps per epoch.
     seed : int
         With epoch and batch, decides everything.
-    threads : int, optional
-        Threads of the kernels; the result does not depend on it.
     """
     if training == "biased":
         pool = NegativePairs(num_nodes, edges)
@@ -364,9 +361,7 @@ def listed_negatives(
 
         return draw
     structure = WalkStructure(num_nodes, edges)
-    sampler = UnbiasedNegatives(
-        structure, edges, batches=batches, seed=seed, threads=threads
-    )
+    sampler = UnbiasedNegatives(structure, edges, batches=batches, seed=seed)
 
     def deal(epoch: int, batch: int, count: int) -> tuple[IntArray, Any]:
         dealt = sampler.draw(epoch, batch, count, _unscored)

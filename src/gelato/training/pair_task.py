@@ -41,8 +41,6 @@ class PairMLPTask:
         Validation reports this value besides the usual ones.
     seed : int
         Decides batches and negatives.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
     """
 
     def __init__(
@@ -56,12 +54,11 @@ class PairMLPTask:
         training: ListedTraining = "biased",
         metric: str = "prec@100%",
         seed: int = 0,
-        threads: int | None = None,
     ) -> None:
         refuse_few_negatives(graph)
         self.module, self.batches, self.clock = mlp, batches, Clock()
         self.metrics = tuple(dict.fromkeys([*REPORTED, metric]))
-        self.graph, self.validation, self.threads = graph, validation, threads
+        self.graph, self.validation = graph, validation
         self.positives = PositiveBatches(graph.num_edges, batches=batches, seed=seed)
         self.draw = listed_negatives(
             training,
@@ -69,7 +66,6 @@ class PairMLPTask:
             graph.edges,
             batches=batches,
             seed=seed,
-            threads=threads,
         )
         given = CrossEntropyLoss(learned=False)
         self.compare = given if loss == "cross-entropy" else make_loss(loss)
@@ -100,7 +96,6 @@ class PairMLPTask:
             PairMLPScorer(self.module, self.graph.attributes),
             self.validation,
             self.candidates,
-            threads=self.threads,
         )
         return validation_values(counts, self.metrics)
 

@@ -66,8 +66,6 @@ class WalkScores:
         Whether a step's negatives are a uniform sample of all.
     seed : int
         Draws negatives for the deviation alone, where a step's do not suit.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
 
     Attributes
     ----------
@@ -83,10 +81,9 @@ class WalkScores:
         t: int,
         uniform: bool,
         seed: int,
-        threads: int | None,
     ) -> None:
         self.pairs, self.uniform, self.seed = pairs, uniform, seed
-        self.options: dict[str, Any] = {"t": t, "threads": threads}
+        self.options: dict[str, Any] = {"t": t}
         structure = pairs.structure
         self.all_negatives = NegativePairs(structure.num_nodes, pairs.training_edges)
         self.far_errors: list[float] = []

@@ -76,8 +76,6 @@ class ValidationLoss:
         Length of the walk.
     seed : int
         Draws the sample.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class ValidationLoss:
         *,
         t: int,
         seed: int,
-        threads: int | None,
     ) -> None:
         structure = pairs.structure
         known = np.unique(np.concatenate([pairs.training_edges, validation]), axis=0)
@@ -103,7 +100,7 @@ class ValidationLoss:
         # As equal groups as can be; the sample is in no order.
         groups = np.arange(len(drawn)) % len(validation)
         self.groups = groups.astype(np.int32)
-        self.walk = Walk(structure, t, None, threads)
+        self.walk = Walk(structure, t, None)
 
     def value(self, loss: nn.Module, weights: Tensor) -> float:
         """Return the loss under given weights of the enhanced edges."""

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Literal, NoReturn
 
 from gelato.errors import GelatoError
-from gelato.ranking.evaluate import check_positives, test_candidates
+from gelato.ranking.evaluate import candidates_of, check_positives
 from gelato.splits import EdgeSplit
 from gelato.tuning.plan import Plan, check_budget, make_plan
 from gelato.tuning.result import (
@@ -289,7 +289,7 @@ def run_plan(
     """Run the trials of a plan; see :func:`tune` for the arguments."""
     check_budget(trials, seconds)
     seen = blind(split)
-    check_positives(seen, "valid", test_candidates(seen, "valid"))
+    check_positives(seen, "valid", candidates_of(seen, "valid"))
     with open_study(
         study,
         plan.identity(seen, prune=prune),

@@ -22,7 +22,7 @@ from gelato.kernels.walk_structure import WalkStructure
 from gelato.nn.losses import NPairLoss
 from gelato.ranking import all_pairs, metrics, rank_counts
 from gelato.ranking.counts import counts_of_scores
-from gelato.ranking.evaluate import sample_negatives, test_candidates
+from gelato.ranking.evaluate import candidates_of, sample_negatives
 from gelato.splits import EdgeSplit
 from gelato.training.batches import NegativePairs, PositiveBatches, generator
 from gelato.training.negatives import UnbiasedNegatives
@@ -102,7 +102,7 @@ class NetworkTask:
         self._negatives = _make_negatives(self.graph.num_nodes, split.train, settings)
         self.validation = split.valid
         self.candidates = all_pairs(self.graph, split.train)
-        drawn = sample_negatives(test_candidates(split, "valid"), split.valid, seed=0)
+        drawn = sample_negatives(candidates_of(split, "valid"), split.valid, seed=0)
         self._sample = torch.from_numpy(np.concatenate([split.valid, drawn]))
 
     def loss(self, epoch: int, batch: int) -> Tensor:
