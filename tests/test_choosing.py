@@ -37,7 +37,7 @@ def test_gain(choice, split):
 
     def ranked(model):
         scorer = model.scorer(split.train_graph)
-        return rank_positives(scorer, split.test, rule, threads=1)
+        return rank_positives(scorer, split.test, rule)
 
     def ap(found):
         return found.average_precision(np.ones(len(split.test)))

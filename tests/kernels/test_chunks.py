@@ -8,7 +8,7 @@ import pytest
 
 from gelato.engines import default_threads as engine_threads
 from gelato.errors import UsageError
-from gelato.kernels.chunks import default_threads, run_chunks
+from gelato.kernels.chunks import default_threads, run_chunks, use_threads
 
 
 def test_one_setting_limits_kernels_and_engines(monkeypatch):
@@ -28,5 +28,6 @@ def test_a_wrong_setting_is_refused(monkeypatch, text):
 
 def test_every_chunk_runs_once_on_several_threads():
     done = []
-    run_chunks(done.append, 20, threads=3)
+    with use_threads(3):
+        run_chunks(done.append, 20)
     assert sorted(done) == list(range(20))

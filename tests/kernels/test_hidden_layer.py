@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gelato.kernels import hidden_layer as kernels
 from gelato.kernels import tiles
-from gelato.kernels.chunks import Parts, derive_key, run_shares
+from gelato.kernels.chunks import Parts, derive_key, run_shares, use_threads
 from gelato.nn import sparse_rows
 from gelato.nn.sparse_rows import RememberingRows, SparseRows, index_type, tiled
 
@@ -39,10 +39,10 @@ def test_sparse_products_equal_scipys(
     dense = rng.normal(size=(rows, width)).astype(dtype)
     lists = SparseRows.from_scipy(matrix)
     close = {"rtol": 1e-4, "atol": 1e-4}
-    np.testing.assert_allclose(lists.times(table, threads), matrix @ table, **close)
-    np.testing.assert_allclose(
-        lists.transposed_times(dense, threads), matrix.T @ dense, **close
-    )
+    with use_threads(threads):
+        found, back = lists.times(table), lists.transposed_times(dense)
+    np.testing.assert_allclose(found, matrix @ table, **close)
+    np.testing.assert_allclose(back, matrix.T @ dense, **close)
 
 
 def test_remembered_products_are_those_of_the_table_asked_for():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gelato.errors import UsageError
 from gelato.kernels import deal as near_negatives
+from gelato.kernels.chunks import use_threads
 from gelato.kernels.deal import HashDealer, NearDealer, near_rate, node_keys
 from gelato.kernels.near_pairs import NearPairs
 from gelato.kernels.walk_structure import WalkStructure
@@ -62,7 +63,8 @@ structures = st.builds(
 def test_near_pairs_are_those_of_the_matrix_power(graph, t, threads):
     structure, training = graph
     n = structure.num_nodes
-    near = NearPairs(structure, training, t=t, threads=threads)
+    with use_threads(threads):
+        near = NearPairs(structure, training, t=t)
     expected = near_negatives_of(structure, training, t)
     assert near.count == near.row_counts.sum() == len(expected)
     assert near.num_far == n * (n - 1) // 2 - len(training) - len(expected)
@@ -119,7 +121,8 @@ def test_neither_threads_nor_earlier_epochs_change_a_list(rate):
     structure, training = draw(120, 0.03, 2, "all")
     lists = []
     for threads, before in ((1, ()), (4, (1, 5))):
-        near = NearPairs(structure, training, t=3, threads=threads)
+        with use_threads(threads):
+            near = NearPairs(structure, training, t=3)
         dealer = NearDealer(near, batches=3, seed=0, rate=rate)
         for epoch in before:
             dealer.batch(epoch, 0)

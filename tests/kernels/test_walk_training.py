@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
-from gelato.kernels.chunks import balanced_chunks, run_chunks
+from gelato.kernels.chunks import balanced_chunks, run_chunks, use_threads
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.kernels.walk_training import pull_gradients, score_pairs
 from support.walk_graphs import Case, cases, make_case
@@ -20,9 +20,9 @@ def lists_of(case: Case, seed: int, count: int = 40):
     return pairs, *case.structure.sort_pairs(pairs)
 
 
-def passes(case: Case, lists, gradients, *, dtype=np.float64, threads=None):
+def passes(case: Case, lists, gradients, *, dtype=np.float64):
     matrix = case.structure.step(case.weights.numpy().astype(dtype), case.mask)
-    scores, squares = score_pairs(matrix, lists, t=case.t, threads=threads)
+    scores, squares = score_pairs(matrix, lists, t=case.t)
     gradient = pull_gradients(
         matrix,
         lists,
@@ -30,7 +30,6 @@ def passes(case: Case, lists, gradients, *, dtype=np.float64, threads=None):
         tuple(g.astype(dtype) for g in gradients),
         case.structure.num_edges,
         t=case.t,
-        threads=threads,
     )
     return scores, squares, gradient
 
@@ -77,10 +76,11 @@ def test_results_do_not_depend_on_threads(t: int, dtype) -> None:
     _, lists, order = lists_of(case, 0, 3000)
     gradient = np.random.default_rng(1).standard_normal(len(order))
     none = PairLists.empty(200, np.uint16)
-    results = [
-        passes(case, (lists, none), (gradient, gradient[:0]), dtype=dtype, threads=k)
-        for k in (1, 2, 5)
-    ]
+    results = []
+    for threads in (1, 2, 5):
+        with use_threads(threads):
+            found = passes(case, (lists, none), (gradient, gradient[:0]), dtype=dtype)
+        results.append(found)
     for scores, squares, by_edge in results[1:]:
         assert scores[0].tobytes() == results[0][0][0].tobytes()
         assert squares.tobytes() == results[0][1].tobytes()
@@ -195,13 +195,14 @@ def test_chunks_cover_all_rows_in_order(cost: list[float], count: int) -> None:
 
 def test_run_chunks_visits_each_and_passes_errors_on() -> None:
     seen: list[int] = []
-    run_chunks(seen.append, 9, threads=3)
+    with use_threads(3):
+        run_chunks(seen.append, 9)
     assert sorted(seen) == list(range(9))
 
     def fail(chunk: int) -> None:
         raise InputError(f"chunk {chunk}")
 
-    with pytest.raises(InputError, match="chunk 0"):
-        run_chunks(fail, 4, threads=2)
-    with pytest.raises(UsageError, match="threads"):
-        run_chunks(fail, 4, threads=0)
+    with pytest.raises(InputError, match="chunk 0"), use_threads(2):
+        run_chunks(fail, 4)
+    with pytest.raises(UsageError, match="threads"), use_threads(0):
+        pass

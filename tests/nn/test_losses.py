@@ -83,9 +83,7 @@ def test_better_rankings_cost_less(name: str) -> None:
 def test_scale_and_dot_of_the_terms() -> None:
     positives, negatives, groups = batch(1, 4, 30)
     plain = n_pair_terms(positives.numpy() / 3, negatives.numpy() / 3, groups)
-    scaled = n_pair_terms(
-        positives.numpy(), negatives.numpy(), groups, scale=1 / 3, threads=2
-    )
+    scaled = n_pair_terms(positives.numpy(), negatives.numpy(), groups, scale=1 / 3)
     assert scaled[0] == pytest.approx(plain[0])
     np.testing.assert_allclose(scaled[1], plain[1])
     np.testing.assert_allclose(scaled[2], plain[2])

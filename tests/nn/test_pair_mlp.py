@@ -14,6 +14,7 @@ from torch import nn
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
+from gelato.kernels.chunks import use_threads
 from gelato.nn import first_layer as pair_terms
 from gelato.nn.first_layer import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
@@ -155,7 +156,7 @@ def test_gradcheck_with_dropout(kind, training):
         directed=kind == "directed",
     )
     mlp = PairMLP(
-        12, hidden=3, chunk=20, dropout=0.3, seed=5, threads=1, dtype=torch.float64
+        12, hidden=3, chunk=20, dropout=0.3, seed=5, dtype=torch.float64
     ).train(training)
     parameters = [p.detach().requires_grad_() for p in mlp._ordered()]
 
@@ -228,10 +229,10 @@ def test_initial_weights_are_torchs_and_leave_the_global_generator_alone():
         assert torch.equal(mine.bias, theirs.bias)
 
 
-def train(threads, seed=4, steps=3, kind="binary"):
+def train(seed=4, steps=3, kind="binary"):
     attributes, pairs = make_attributes(kind, n=120), make_pairs(n=120, m=2345)
     features = PairFeatures(attributes, pairs)
-    mlp = PairMLP(features.width, hidden=20, chunk=900, seed=seed, threads=threads)
+    mlp = PairMLP(features.width, hidden=20, chunk=900, seed=seed)
     optimiser = torch.optim.Adam(mlp.parameters())
     for _ in range(steps):
         optimiser.zero_grad()
@@ -242,7 +243,10 @@ def train(threads, seed=4, steps=3, kind="binary"):
 
 @pytest.mark.parametrize("kind", ["binary", "values", "dense"])
 def test_the_same_bits_for_any_number_of_threads(kind):
-    one, three = train(1, kind=kind).state_dict(), train(3, kind=kind).state_dict()
+    with use_threads(1):
+        one = train(kind=kind).state_dict()
+    with use_threads(3):
+        three = train(kind=kind).state_dict()
     for name, tensor in one.items():
         assert torch.equal(tensor, three[name]), name
 
@@ -259,7 +263,7 @@ def test_seed_decides_and_steps_differ():
 
 
 def test_state_resumes_with_the_same_masks():
-    trained = train(1, steps=2)
+    trained = train(steps=2)
     resumed = PairMLP(46, hidden=20, chunk=900, seed=4)
     resumed.load_state_dict(trained.state_dict())
     features = PairFeatures(make_attributes("binary", n=120), make_pairs(n=120))
@@ -325,8 +329,6 @@ def test_wrong_arguments_are_refused():
         PairMLP(0)
     with pytest.raises(UsageError, match="dtype"):
         PairMLP(4, dtype=torch.float16)
-    with pytest.raises(UsageError, match="threads"):
-        PairMLP(46, threads=0)(PairFeatures(attributes, pairs))
     with pytest.raises(UsageError, match="CPU"):
         PairMLP(46).to("meta")(PairFeatures(attributes, pairs))
     with pytest.raises(UsageError, match="needs node attributes"):

@@ -12,6 +12,7 @@ from torch import nn
 
 from gelato.errors import GelatoError, UsageError
 from gelato.graph import Graph
+from gelato.kernels.chunks import use_threads
 from gelato.nn.first_layer import AttributeRows, PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
@@ -104,7 +105,8 @@ def test_ranking_uses_the_half_and_counts_the_same():
     candidates = all_pairs(graph, graph.edges)
     whole = scorer.score_rows(np.arange(40))
     for threads in (1, 2):
-        half = rank_counts(scorer, edges, candidates, threads=threads)
+        with use_threads(threads):
+            half = rank_counts(scorer, edges, candidates)
         full = rank_counts(lambda_scorer(whole), edges, candidates)
         for name in ("scores", "positives", "above", "tied"):
             np.testing.assert_array_equal(getattr(half, name), getattr(full, name))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
+from gelato.kernels.chunks import use_threads
 from gelato.kernels.deal import HashDealer
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
@@ -158,15 +159,10 @@ def test_fused_step_is_the_same_on_any_threads() -> None:
     results = set()
     for threads in (1, 2, 4):
         weights = step.weights.float().requires_grad_()
-        loss = n_pair_step(
-            weights,
-            step.pairs,
-            step.positives,
-            step.negatives,
-            step.groups,
-            threads=threads,
-        )
-        loss.backward()
+        batch = (step.positives, step.negatives, step.groups)
+        with use_threads(threads):
+            loss = n_pair_step(weights, step.pairs, *batch)
+            loss.backward()
         results.add((loss.item(), weights.grad.numpy().tobytes()))
     assert len(results) == 1
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gelato.errors import UsageError
+from gelato.kernels.chunks import use_threads
 from gelato.kernels.group_loss import n_pair_terms
 from gelato.kernels.near_pairs import NearPairs
 from gelato.nn.standardise import TrainingPairs
@@ -216,7 +217,8 @@ def test_threads_do_not_change_a_bit():
     results = []
     for threads in (1, 3):
         weights = case.weights.float().requires_grad_()
-        loss, _ = near_step(weights, pairs, batch, t=case.t, threads=threads)
+        with use_threads(threads):
+            loss, _ = near_step(weights, pairs, batch, t=case.t)
         results.append(both_ways(loss, weights))
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])

@@ -38,9 +38,7 @@ def test_scores_and_gradients_equal_dense_products(kind, case, seed) -> None:
     pairs = random.integers(0, n, (30, 2))
     by = torch.from_numpy(random.standard_normal(30))
     weights = case.weights.clone().requires_grad_()
-    ours = neighbour_scores(
-        weights, case.structure, pairs, kind=kind, mask=case.mask, threads=2
-    )
+    ours = neighbour_scores(weights, case.structure, pairs, kind=kind, mask=case.mask)
     theirs = dense_neighbours(case, weights, kind)[pairs[:, 0], pairs[:, 1]]
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
     if len(weights):

@@ -264,7 +264,7 @@ class TestLimits:
                     scorer, rule, min(size, batch), **run
                 ),
             )
-            found = best_capped(scorer, rule, k, limit, threads=1)
+            found = best_capped(scorer, rule, k, limit)
         assert [tuple(pair) for pair in found.pairs.tolist()] == expected
         np.testing.assert_array_equal(found.scores, [scores[p] for p in expected])
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gelato import heuristics
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.kernels.chunks import use_threads
 from gelato.ranking import (
     all_pairs,
     best_candidates,
@@ -93,8 +94,8 @@ def test_every_way_of_counting_agrees(situation):
     if not 0 < len(positives) < len(pairs):
         return
     for scorer in found:
-        near = rank_counts(scorer, positives, rule, threads=1)
-        full = rank_counts(Dense(scorer), positives, rule, threads=1)
+        near = rank_counts(scorer, positives, rule)
+        full = rank_counts(Dense(scorer), positives, rule)
         assert_equal_counts(near, full)
         scores = scorer.score_rows(np.arange(rule.num_nodes))
         expected = oracles.ranking_numbers(scores, pairs, positives)
@@ -118,7 +119,7 @@ def test_best_candidates_agree_with_sorting_them_all(situation, k):
         scores = scorer.score_rows(np.arange(rule.num_nodes))
         expected = oracles.best_of(scores, pairs, k)
         for way in (scorer, Dense(scorer)):
-            best = best_candidates(way, rule, k, threads=1)
+            best = best_candidates(way, rule, k)
             assert [tuple(pair) for pair in best.pairs.tolist()] == expected
             np.testing.assert_array_equal(best.scores, [scores[p] for p in expected])
 
@@ -131,7 +132,7 @@ def test_best_per_node_agrees_with_sorting(situation, k):
     for scorer in found:
         scores = scorer.score_rows(np.arange(rule.num_nodes))
         for way in (scorer, Dense(scorer)):
-            lists = best_per_node(way, rule, nodes, k, threads=1)
+            lists = best_per_node(way, rule, nodes, k)
             for node, best in zip(nodes, lists, strict=True):
                 own = [pair for pair in both if pair[0] == node]
                 expected = oracles.best_of(scores, own, k)
@@ -207,10 +208,11 @@ def test_threads_do_not_change_a_bit():
     known, positives = graph.edges[~held], graph.edges[held]
     scorer = heuristics.autocovariance(graph.with_edges(known))
     rule = all_pairs(graph, known)
-    one = rank_counts(scorer, positives, rule, threads=1)
+    one = rank_counts(scorer, positives, rule)
     for threads in (2, 5):
-        assert_equal_counts(one, rank_counts(scorer, positives, rule, threads=threads))
-        few = best_candidates(scorer, rule, 300, threads=threads)
-        again = best_candidates(scorer, rule, 300, threads=1)
+        with use_threads(threads):
+            assert_equal_counts(one, rank_counts(scorer, positives, rule))
+            few = best_candidates(scorer, rule, 300)
+        again = best_candidates(scorer, rule, 300)
         np.testing.assert_array_equal(few.pairs, again.pairs)
         np.testing.assert_array_equal(few.scores, again.scores)

@@ -165,7 +165,7 @@ def test_worked_example_equals_a_ranking_by_hand():
 
 
 def test_forecast_counts_pairs_and_scales(split):
-    told = forecast(gelato.make("ac"), split.train_graph, threads=1)
+    told = forecast(gelato.make("ac"), split.train_graph)
     assert told.pairs == 60 * 59 // 2 - len(split.train)
     # All rows fit into the sample here, so the near pairs are exact.
     exact = gelato.evaluate(

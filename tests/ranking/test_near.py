@@ -82,21 +82,17 @@ def test_walked_listed_and_dense_agree(case, cells, classes, k):
         patch.setattr(near_pass, "_MOST_CLASS_PAIRS", classes)
         for other in (Listed(scorer), Dense(scorer)):
             if 0 < len(positives) < rule.count:
-                counts = [
-                    rank_counts(way, positives, rule, threads=1)
-                    for way in (scorer, other)
-                ]
+                counts = [rank_counts(way, positives, rule) for way in (scorer, other)]
                 assert_same(*counts)
             if rule.count:
                 ways = (scorer, other)
-                best = [best_candidates(way, rule, k, threads=1) for way in ways]
+                best = [best_candidates(way, rule, k) for way in ways]
                 assert_same_pairs(*best)
-                capped = [best_capped(way, rule, k, 2, threads=1) for way in ways]
+                capped = [best_capped(way, rule, k, 2) for way in ways]
                 assert_same_pairs(*capped)
             nodes = np.arange(rule.num_nodes)
             lists = [
-                best_per_node(way, rule, nodes, min(k, 6), threads=1)
-                for way in (scorer, other)
+                best_per_node(way, rule, nodes, min(k, 6)) for way in (scorer, other)
             ]
             for one, two in zip(*lists, strict=True):
                 assert_same_pairs(one, two)
@@ -111,7 +107,7 @@ def test_pairs_score_as_their_rows_do(case, share, seed):
     dense = scorer.score_rows(np.arange(n))
     pairs = np.argwhere(~np.eye(n, dtype=bool))
     pairs = pairs[np.random.default_rng(seed).random(len(pairs)) < share]
-    found = score_pairs(scorer, pairs, n, threads=1)
+    found = score_pairs(scorer, pairs, n)
     np.testing.assert_array_equal(found, dense[tuple(pairs.T)])
 
 
@@ -128,12 +124,12 @@ def test_a_graph_of_some_size(kind, t):
     split = gelato.split_edges(graph)
     scorer = heuristics.autocovariance(split.train_graph, t=t)
     rule = all_pairs(graph, split.known("test"))
-    walked = rank_counts(scorer, split.test, rule, threads=2)
+    walked = rank_counts(scorer, split.test, rule)
     for other in (Listed(scorer), Dense(scorer)):
-        assert_same(walked, rank_counts(other, split.test, rule, threads=1))
+        assert_same(walked, rank_counts(other, split.test, rule))
         assert_same_pairs(
-            best_candidates(scorer, rule, 200, threads=2),
-            best_candidates(other, rule, 200, threads=1),
+            best_candidates(scorer, rule, 200),
+            best_candidates(other, rule, 200),
         )
 
 

@@ -242,7 +242,7 @@ def test_heat_maps_hold_the_matrices(run_folder):
 
 
 def test_same_run_gives_the_same_page(run_folder, run_summary, run_page):
-    again = summarise_run(run_folder, top=30, threads=1)
+    again = summarise_run(run_folder, top=30)
     assert without_seconds(again) == without_seconds(run_summary)
     for row, old in zip(
         again["ranking"]["rows"], run_summary["ranking"]["rows"], strict=True

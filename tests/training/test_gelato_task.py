@@ -35,7 +35,7 @@ def make_task(
     model = PairMLP(
         2 * graph.num_attributes, hidden=8, dropout=0.0, dtype=torch.float64, seed=3
     )
-    given = StepSettings(**{"batches": 3, "threads": 1, **settings})
+    given = StepSettings(**{"batches": 3, **settings})
     options = {} if masking is None else {"masking": masking}
     held = graph.edges[:3] if validation is None else validation
     return kind(graph, enhanced, held, model, given, **options)
@@ -192,7 +192,6 @@ def test_every_loss_learns_from_every_training_set(loss, training):
         hidden=16,
         dropout=0.0,
         lr=0.02,
-        threads=1,
     ).fit(split_edges(community_graph(60), valid=0.1, test=0.1))
     losses = [entry["loss"] for entry in model.training_.history]
     assert np.mean(losses[-3:]) < np.mean(losses[:3])

@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from gelato.errors import GelatoError, OutputError, StoredFileError, UsageError
+from gelato.kernels.chunks import use_threads
 from gelato.models.gelato import Gelato
 from gelato.splits import split_edges
 from gelato.training import loop
@@ -399,8 +400,9 @@ def test_threads_do_not_change_a_bit(loss, heuristic):
             eta=0.5,
             loss=loss,
             heuristic=heuristic,
-            threads=threads,
-        ).fit(split)
+        )
+        with use_threads(threads):
+            model.fit(split)
         states.append(model.module_.state_dict())
     assert states_equal(states[0], states[1])
     assert states_equal(states[0], states[2])

@@ -13,6 +13,7 @@ import torch
 import gelato
 from gelato.errors import GelatoError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
+from gelato.kernels.chunks import use_threads
 from gelato.models.gelato import Gelato
 from gelato.models.presets import preset
 from gelato.nn.enhancement import enhance
@@ -43,9 +44,7 @@ def make_task(graph, *, eta=0.3, **settings):
     model = PairMLP(
         2 * graph.num_attributes, hidden=8, dropout=0.0, dtype=torch.float64, seed=3
     )
-    given = StepSettings(
-        **{"batches": 3, "threads": 1, "negatives": "near", **settings}
-    )
+    given = StepSettings(**{"batches": 3, "negatives": "near", **settings})
     return GelatoTask(graph, enhanced, graph.edges[:3], model, given)
 
 
@@ -163,7 +162,10 @@ class TestTask:
 
     def test_threads_do_not_change_a_bit(self):
         graph = sparse_graph(300)
-        results = [step(make_task(graph, threads=threads)) for threads in (1, 4)]
+        results = []
+        for threads in (1, 4):
+            with use_threads(threads):
+                results.append(step(make_task(graph)))
         assert torch.equal(results[0][0], results[1][0])
         for one, two in zip(results[0][1], results[1][1], strict=True):
             assert torch.equal(one, two)

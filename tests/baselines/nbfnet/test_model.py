@@ -365,7 +365,7 @@ class TestScores:
             return original(self, sources)
 
         monkeypatch.setattr(paths.PathScorer, "_states", states)
-        found = forecast(scorer, graph, threads=1)
+        found = forecast(scorer, graph)
         assert 0 < len(set(seen)) < 20
         assert found.seconds > 0
         assert "near" not in scorer.__dict__
