@@ -275,7 +275,7 @@ class Trials:
     ) -> None:
         self.split, self.seconds, self.seed = split, seconds, seed
         self.progress = progress
-        self.rule = test_candidates(split, "valid")
+        self.rule = candidates_of(split, "valid")
         check_positives(split, "valid", self.rule)
         # Compiled once per installation and loaded once per process: neither is the
         # fault of the candidate that happens to come first.
@@ -430,7 +430,7 @@ class Trials:
 def _rank(model: Any, split: EdgeSplit) -> RankedPositives:
     """Rank the validation edges of a split among all pairs."""
     scorer = model.scorer(split.train_graph)
-    return rank_positives(scorer, split.valid, test_candidates(split, "valid"))
+    return rank_positives(scorer, split.valid, candidates_of(split, "valid"))
 
 
 def inner_folds(split: EdgeSplit, seed: int) -> list[EdgeSplit]:
@@ -468,7 +468,7 @@ def warm_up(graph: Graph) -> None:
         directed=graph.directed,
     )
     split = EdgeSplit(small, small.edges[2:], small.edges[:1], small.edges[1:2])
-    rule = test_candidates(split, "valid")
+    rule = candidates_of(split, "valid")
     seen: set[str] = set()
     for _, name, parameters in untrained(split):
         if name not in seen:
