@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 # Limits that have been reached; the script shows all of them.
-HELD: tuple[str, ...] = ()
+HELD = (
+    "modules from csv to Graph",
+    "top-level imports of resource or fcntl",
+)
 
 
 def _script():
