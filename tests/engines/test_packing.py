@@ -20,7 +20,7 @@ class TestWorkers:
     def test_errors_of_ours_arrive_as_they_are(self, workers):
         with pytest.raises(InputError, match="is odd") as caught:
             list(workers.map(tasks.refuse, "gelato", range(4)))
-        assert caught.value.hint == "Mend it."
+        assert caught.value.hint == "Fix it."
 
     def test_other_errors_too(self, workers):
         results = workers.map(tasks.refuse, "", range(4))

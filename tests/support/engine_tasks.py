@@ -33,7 +33,7 @@ def refuse(shared, item):
     """Fail at one item, in the way that is asked for."""
     if item == 2:
         if shared == "gelato":
-            raise InputError("The pair (1, 2) is odd.", hint="Mend it.")
+            raise InputError("The pair (1, 2) is odd.", hint="Fix it.")
         if shared == "odd":
             raise OddError("a", "b", "c")
         return 1 / 0

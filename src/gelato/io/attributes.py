@@ -379,7 +379,7 @@ def _finite_numbers(
         raise InputError(
             f"{table.place(row)}: {series[row]!r} in column {series.name!r} is not a "
             "finite number (of single precision).",
-            hint="Mend the cell, or choose another encoding for the column.",
+            hint="Fix the cell, or choose another encoding for the column.",
         )
     return values, missing, number_notes(_booleans(series), numbers)
 
@@ -660,5 +660,5 @@ def _refuse_few_words(table: Table, series: pl.Series) -> None:
         raise InputError(
             f"{table.place(row)}: {series[row]!r} in column {series.name!r}, where "
             "nearly all cells are numbers.",
-            hint="Mend the cell, or encode the column as 'category' or 'drop'.",
+            hint="Fix the cell, or encode the column as 'category' or 'drop'.",
         )

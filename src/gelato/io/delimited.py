@@ -100,7 +100,7 @@ def decode(data: bytes, path: Path) -> tuple[str, list[str]]:
     if 2 * wrong < len(letters) or re.search(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]", head):
         raise InputError(
             f"{problem} UTF-8, although other parts of the file are text.",
-            hint="Mend that line, or save the file as UTF-8 again.",
+            hint="Fix that line, or save the file as UTF-8 again.",
         )
     try:
         text, name = head.decode("cp1252"), "Windows-1252 (Latin-1)"

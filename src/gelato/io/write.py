@@ -54,7 +54,7 @@ def write_text_atomic(path: str | os.PathLike[str], text: str) -> Path:
         raise OutputError(
             f"{path} cannot be written: the text holds {error.object[error.start]!r}, "
             "which is no character.",
-            hint="Mend the ids or names that it comes from.",
+            hint="Fix the ids or names that it comes from.",
         ) from None
     return write_bytes_atomic(path, data)
 
