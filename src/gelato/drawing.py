@@ -56,10 +56,10 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
 
 def write_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format of the suffix, completely or not at all."""
-    options: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}}
-    if path.suffix.lower() == ".png":
-        options = {"dpi": 150, "metadata": {"Software": None}}
+    kind = path.suffix[1:].lower()
+    dates = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate",)}
     buffer = io.BytesIO()
     with rc_context(STYLE):
-        figure.savefig(buffer, format=path.suffix[1:].lower(), **options)
+        metadata = dict.fromkeys(dates[kind])
+        figure.savefig(buffer, format=kind, metadata=metadata, dpi=150)
     return write_bytes_atomic(path, buffer.getvalue())

@@ -70,9 +70,12 @@ class TestNotes:
         tell_long_run(console, None, None, rule)
         assert ("1,000,000,000 candidate pairs" in capsys.readouterr().err) == told
 
-    def test_progress_appears_late_and_only_on_terminals(self, console, monkeypatch):
+    def test_progress_appears_late_and_only_on_terminals(
+        self, console, capsys, monkeypatch
+    ):
         with console.progress("ranking") as report:
-            assert report is None
+            report(1, 10)
+        assert capsys.readouterr().err == ""
         written = io.StringIO()
         console._error = Terminal(file=written, force_terminal=True, width=80)
         with console.progress("[red]ranking") as report:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import gelato as library
-from gelato.cli.fit import is_open, seconds_of
+from gelato.cli.fit import named_model, seconds_of
 from gelato.cli.options import ChoiceOptions, ModelOptions
 from gelato.errors import UsageError
 from support.refusals import refused
@@ -84,11 +84,11 @@ class TestFit:
 
     def test_parameters_without_a_name_are_gelato_s(self):
         nothing = ChoiceOptions()
-        assert is_open(ModelOptions(seed=3), nothing)
-        assert not is_open(ModelOptions(preset="cora"), nothing)
-        assert not is_open(ModelOptions(settings=["eta=1"]), nothing)
+        assert named_model(ModelOptions(seed=3), nothing) is None
+        assert named_model(ModelOptions(preset="cora"), nothing) is not None
+        assert named_model(ModelOptions(settings=["eta=1"]), nothing) is not None
         with pytest.raises(UsageError, match="--quick"):
-            is_open(ModelOptions(model="ac"), ChoiceOptions(quick=True))
+            named_model(ModelOptions(model="ac"), ChoiceOptions(quick=True))
         assert seconds_of(ChoiceOptions(quick=True)) < seconds_of(nothing) == 120
 
 

@@ -14,7 +14,7 @@ from gelato.models.registry import unregister
 from gelato.paper import experiment as paper
 from gelato.paper import jobs
 from gelato.paper import runner as runs
-from gelato.paper.cells import cells, number_text, state_lines
+from gelato.paper.cells import cells, mark_lines, number_text
 from gelato.paper.claims import table_scores
 from gelato.paper.document import write_page
 from gelato.paper.experiment import Experiment, Row, experiment_names, read_experiment
@@ -110,7 +110,7 @@ def test_numbers_carry_their_marks(mixed, done):
     assert texts["Both"].startswith("≈ ")
     assert " † (" in texts["Both"]
     assert texts["Later"] == texts["Never"] == "-"
-    lines = "\n".join(state_lines(cells(mixed, done.results)))
+    lines = "\n".join(mark_lines(cells(mixed, done.results)))
     assert "≈ estimated: Estimated on tiny" in lines
     assert "† reduced and ≈ estimated: Both on tiny (2 epochs" in lines
     assert "- missing: Never on tiny (forecast of 90 h)" in lines

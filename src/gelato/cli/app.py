@@ -1,7 +1,7 @@
 """The command ``gelato``: its verbs, and what becomes of an exception.
 
-A new verb is one module with a function :func:`add` that registers it, and one line
-in :data:`VERBS`. A verb's module imports what it needs inside its function.
+A new verb is one module with a function, or a group of them, and one line in
+:data:`VERBS`. A verb's module imports what is heavy inside its function.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Annotated, Any
 import typer
 
 from gelato.cli.console import print_error, safe_streams
-from gelato.cli.options import option
+from gelato.cli.options import grouped
 from gelato.errors import GelatoError
 
-# The order of the help page.
-VERBS = (
-    "demo",
-    "run",
-    "check",
-    "fit",
-    "evaluate",
-    "predict",
-    "explain",
-    "tune",
-    "compare",
-    "report",
-    "reproduce",
-    "data",
-    "list",
-    "version",
-)
+# Verbs and what they call, in the order of the help page.
+VERBS = {
+    "demo": "demo",
+    "run": "run_all",
+    "check": "check",
+    "fit": "fit",
+    "evaluate": "evaluate",
+    "predict": "predict",
+    "explain": "explain",
+    "tune": "tune",
+    "compare": "compare",
+    "report": "report",
+    "reproduce": "reproduce",
+    "data": "data",
+    "list": "list_names",
+    "version": "show_version",
+}
 
 # 128 + the signal's number, as shells report it.
 INTERRUPTED = 130
@@ -67,15 +67,19 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_start)
-    for verb in VERBS:
-        importlib.import_module(f"gelato.cli.{verb}").add(app)
+    for verb, called in VERBS.items():
+        made = getattr(importlib.import_module(f"gelato.cli.{verb}"), called)
+        if isinstance(made, typer.Typer):
+            app.add_typer(made, name=verb)
+        else:
+            app.command(verb)(grouped(made))
     return app
 
 
 def _start(
     context: typer.Context,
     version: Annotated[
-        bool, option("--version", "Print the version and exit.")
+        bool, typer.Option("--version", help="Print the version and exit.")
     ] = False,
 ) -> None:
     if version:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import (
@@ -16,7 +14,7 @@ from gelato.cli.forecasts import (
     tell_compilation,
 )
 from gelato.cli.inputs import LoadedGraph, load_graph, load_split
-from gelato.cli.options import DataOptions, OutputOptions, SplitOptions, grouped
+from gelato.cli.options import DataOptions, OutputOptions, SplitOptions
 from gelato.errors import GelatoError
 
 if TYPE_CHECKING:
@@ -29,14 +27,9 @@ if TYPE_CHECKING:
 _TOLD = ("column '", "dropped ", "merged ")
 
 
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("check")(grouped(check))
-
-
 def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None:
     """Check the data: what was read, dropped, merged, missing; and a forecast."""
-    from gelato.report.describe import describe_graph, describe_split
+    from gelato.report.describe import describe_graph
 
     console = Console(output)
     made: EdgeSplit | None = None
@@ -60,7 +53,7 @@ def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None
             "reading": None if report is None else report.to_dict(),
             "graph": facts,
             "notes": list(loaded.graph.notes),
-            "split": None if made is None else describe_split(made),
+            "split": None if made is None else made.to_dict(),
             "split_obstacle": obstacle or None,
             "forecast": forecast_data(forecasts),
         }
@@ -202,8 +195,7 @@ def _forecasts(
     heuristics = [entry for entry in entries() if is_heuristic(entry.name)]
     with console.progress("forecasting") as progress:
         for done, entry in enumerate(heuristics):
-            if progress is not None:
-                progress(done, len(heuristics))
+            progress(done, len(heuristics))
             try:
                 model = entry.load()().fit(known)
                 found[entry.name] = forecast(model, known, candidates=rule)

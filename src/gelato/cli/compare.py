@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_table
 from gelato.cli.evaluate import PROTOCOL, protocols_of
@@ -21,7 +19,7 @@ from gelato.cli.forecasts import (
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.inputs import LoadedGraph, describe_split, load_split, require_positives
+from gelato.cli.inputs import LoadedGraph, load_split, require_positives
 from gelato.cli.options import (
     OUTPUT,
     DataOptions,
@@ -29,7 +27,6 @@ from gelato.cli.options import (
     OutputOptions,
     RunOptions,
     SplitOptions,
-    grouped,
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
@@ -40,11 +37,8 @@ from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:
     from gelato.comparison.budgets import Budget, Tuned
-    from gelato.comparison.runs import Contender, Run
+    from gelato.comparison.runs import Contender, Report, Run
     from gelato.splits import EdgeSplit
-
-
-_FIGURES = (".svg", ".png")
 
 
 @dataclass(frozen=True)
@@ -77,6 +71,56 @@ class BudgetOptions:
     )
 
 
+def compare(
+    data: DataOptions,
+    split: SplitOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    keep: KeepOptions,
+    spend: BudgetOptions,
+    models: str = option("--models -m NAMES", "Separated by commas.", "cn,aa,ra,ac"),
+    splits: int = option("--splits N", "Random splits, with seeds 0 to N - 1.", 1),
+    seeds: str = option("--seeds NUMBERS", "Seeds of models that have one.", "1"),
+    preset: str | None = option("--preset NAME", "Parameters of gelato in the paper."),
+    settings: list[str] | None = option(
+        "--set -s MODEL.NAME=VALUE",
+        "A parameter of a model, for example gelato.epochs=50. May be repeated.",
+    ),
+    against: str | None = option(
+        "--against NAME", "The model that differences are taken to (the best)."
+    ),
+    protocol: str = PROTOCOL,
+) -> None:
+    """Compare models: the same splits, every non-edge, best first."""
+    from gelato.comparison.budgets import Budget
+
+    console = Console(output)
+    protocols = protocols_of(protocol)
+    names, seed_list = model_list(models), whole_numbers(seeds, "--seeds")
+    budget = Budget.given(spend.tune_trials, spend.tune_time)
+    contenders = make_contenders(names, seed_list, preset, settings)
+    check_output_file(keep.table, TABLE_SUFFIXES)
+    check_output_file(keep.plot, (".svg", ".png"))
+    check_reference(against, names)
+    loaded, first = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
+    require_positives(first, "test")
+    if budget is not None:
+        require_positives(first, "valid")
+    made = splits_of(first, splits, split)
+    tell_compilation(console, RANKING_KERNELS)
+    if run.dry_run:
+        _forecast(console, names, first)
+        return
+    for name in filter(is_heuristic, names):
+        _tell_long(console, name, first, len(made))
+    job = Comparing(console, contenders, made, protocols, budget)
+    job.tell_budget()
+    job.run()
+    finish(console, job, loaded, keep, against)
+    job.end()
+
+
 def model_list(given: str) -> list[str]:
     """Return the models that an option names, each once; unknown ones are refused."""
     from gelato.models.registry import model_class
@@ -94,19 +138,6 @@ def check_reference(against: str | None, names: list[str]) -> None:
             f"--against {against} is not one of the models compared.",
             hint=f"They are: {', '.join(names)}.",
         )
-
-
-def check_places(keep: KeepOptions) -> None:
-    """Raise unless results can be written where they are wanted."""
-    check_output_file(keep.table, TABLE_SUFFIXES)
-    check_output_file(keep.plot, _FIGURES)
-
-
-def budget_of(spend: BudgetOptions) -> Budget | None:
-    """Return the tuning budget, if one is asked for."""
-    from gelato.comparison.budgets import Budget
-
-    return Budget.given(spend.tune_trials, spend.tune_time)
 
 
 def splits_of(first: EdgeSplit, count: int, options: SplitOptions) -> list[EdgeSplit]:
@@ -161,6 +192,42 @@ def make_contenders(
         }
         made.append(Contender(name, models))
     return made
+
+
+def _tell_long(console: Console, name: str, split: EdgeSplit, runs: int) -> None:
+    from gelato.ranking.evaluate import candidates_of
+
+    tell_long_run(
+        console,
+        _fitted(name, split),
+        split.train_graph,
+        candidates_of(split, "test"),
+        runs=runs,
+        positives=len(split.test),
+    )
+
+
+def _fitted(name: str, split: EdgeSplit) -> Any:
+    from gelato.models.registry import make
+
+    return make(name).fit(split)
+
+
+def _forecast(console: Console, names: list[str], split: EdgeSplit) -> None:
+    from gelato.ranking.evaluate import candidates_of
+
+    rule = candidates_of(split, "test")
+    coming = {
+        name: forecast_model(
+            name,
+            partial(_fitted, name, split),
+            split.train_graph,
+            candidates=rule,
+            positives=len(split.test),
+        )
+        for name in names
+    }
+    give_forecasts(console, coming)
 
 
 class Comparing:
@@ -219,7 +286,7 @@ class Comparing:
         try:
             if lone:
                 with self.console.progress("comparing") as bar:
-                    self._measure(bar)
+                    self._measure(lambda _, done, total: bar(done, total))
             else:
                 self._measure(None)
         except (KeyboardInterrupt, GelatoError) as stop:
@@ -236,7 +303,7 @@ class Comparing:
         if self.stopped is not None:
             raise self.stopped
 
-    def _measure(self, bar: Any) -> None:
+    def _measure(self, progress: Report | None) -> None:
         from gelato.comparison.runs import measure
 
         for row in measure(
@@ -246,7 +313,7 @@ class Comparing:
             budget=self.budget,
             fit=self._fit,
             tune=self._tune,
-            progress=None if bar is None else lambda _, done, total: bar(done, total),
+            progress=progress,
         ):
             self.rows.append(row)
 
@@ -282,8 +349,9 @@ class Comparing:
         if is_tunable(run.model):
             self._tell(run, "tuning")
         with self.console.progress(f"tuning {run.label}") as bar:
-            told = None if bar is None else lambda _, done, total: bar(done, total)
-            return self.budget.spend(run.model, run.split, told)
+            return self.budget.spend(
+                run.model, run.split, lambda _, done, total: bar(done, total)
+            )
 
     def tell_budget(self) -> None:
         """Say what tuning will cost, before it begins."""
@@ -359,6 +427,15 @@ def finish(
     console.give(_document(job, loaded, told | {"against": against}, ranking))
 
 
+def _runs_text(ranking: list[dict[str, Any]]) -> str:
+    counts = {
+        "splits": max(entry["splits"] for entry in ranking),
+        "seeds": max(entry["seeds"] for entry in ranking),
+    }
+    several = [f"{number} {noun}" for noun, number in counts.items() if number > 1]
+    return f", mean over {' and '.join(several)}" if several else ""
+
+
 def _document(
     job: Comparing,
     loaded: LoadedGraph,
@@ -369,7 +446,7 @@ def _document(
 
     return {
         "data": loaded.to_dict(),
-        "splits": [describe_split(item) for item in job.splits],
+        "splits": [item.to_dict() for item in job.splits],
         "budget": None if job.budget is None else str(job.budget),
         "complete": job.stopped is None,
         "confidence": CONFIDENCE,
@@ -400,100 +477,3 @@ def _keep(
             keep.plot,
         )
         console.line(f"drew {keep.plot}")
-
-
-def _runs_text(ranking: list[dict[str, Any]]) -> str:
-    counts = {
-        "splits": max(entry["splits"] for entry in ranking),
-        "seeds": max(entry["seeds"] for entry in ranking),
-    }
-    several = [f"{number} {noun}" for noun, number in counts.items() if number > 1]
-    return f", mean over {' and '.join(several)}" if several else ""
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("compare")(grouped(compare))
-
-
-def compare(
-    data: DataOptions,
-    split: SplitOptions,
-    run: RunOptions,
-    output: OutputOptions,
-    keep: KeepOptions,
-    spend: BudgetOptions,
-    models: str = option("--models -m NAMES", "Separated by commas.", "cn,aa,ra,ac"),
-    splits: int = option("--splits N", "Random splits, with seeds 0 to N - 1.", 1),
-    seeds: str = option("--seeds NUMBERS", "Seeds of models that have one.", "1"),
-    preset: str | None = option("--preset NAME", "Parameters of gelato in the paper."),
-    settings: list[str] | None = option(
-        "--set -s MODEL.NAME=VALUE",
-        "A parameter of a model, for example gelato.epochs=50. May be repeated.",
-    ),
-    against: str | None = option(
-        "--against NAME", "The model that differences are taken to (the best)."
-    ),
-    protocol: str = PROTOCOL,
-) -> None:
-    """Compare models: the same splits, every non-edge, best first."""
-    console = Console(output)
-    protocols = protocols_of(protocol)
-    names, seed_list = model_list(models), whole_numbers(seeds, "--seeds")
-    budget = budget_of(spend)
-    contenders = make_contenders(names, seed_list, preset, settings)
-    check_places(keep)
-    check_reference(against, names)
-    loaded, first = load_split(data, split, console)
-    console.note(*loaded.graph.notes)
-    require_positives(first, "test")
-    if budget is not None:
-        require_positives(first, "valid")
-    made = splits_of(first, splits, split)
-    tell_compilation(console, RANKING_KERNELS)
-    if run.dry_run:
-        _forecast(console, names, first)
-        return
-    for name in filter(is_heuristic, names):
-        _tell_long(console, name, first, len(made))
-    job = Comparing(console, contenders, made, protocols, budget)
-    job.tell_budget()
-    job.run()
-    finish(console, job, loaded, keep, against)
-    job.end()
-
-
-def _tell_long(console: Console, name: str, split: EdgeSplit, runs: int) -> None:
-    from gelato.ranking.evaluate import candidates_of
-
-    tell_long_run(
-        console,
-        _fitted(name, split),
-        split.train_graph,
-        candidates_of(split, "test"),
-        runs=runs,
-        positives=len(split.test),
-    )
-
-
-def _fitted(name: str, split: EdgeSplit) -> Any:
-    from gelato.models.registry import make
-
-    return make(name).fit(split)
-
-
-def _forecast(console: Console, names: list[str], split: EdgeSplit) -> None:
-    from gelato.ranking.evaluate import candidates_of
-
-    rule = candidates_of(split, "test")
-    coming = {
-        name: forecast_model(
-            name,
-            partial(_fitted, name, split),
-            split.train_graph,
-            candidates=rule,
-            positives=len(split.test),
-        )
-        for name in names
-    }
-    give_forecasts(console, coming)

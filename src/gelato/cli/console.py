@@ -155,13 +155,13 @@ class Console:
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Progress | None]:
+    def progress(self, what: str) -> Iterator[Progress]:
         """Yield a callback (done, in all) behind a bar that appears after a while.
 
-        There is none with ``--quiet`` or where stderr is not a terminal.
+        Nothing is shown with ``--quiet`` or where stderr is not a terminal.
         """
         if self.quiet or not self._error.is_terminal:
-            yield None
+            yield lambda done, total: None
             return
         from rich.progress import (
             BarColumn,

@@ -29,20 +29,6 @@ _WHERE = {
 }
 
 
-def add(app: typer.Typer) -> None:
-    """Register the verb and what it can do."""
-    group = typer.Typer(
-        help="List, describe, find or fetch the benchmark graphs; or draw a graph.",
-        rich_markup_mode="rich",
-    )
-    group.command("list")(grouped(list_graphs))
-    group.command("show")(grouped(show))
-    group.command("path")(grouped(print_path))
-    group.command("fetch")(grouped(fetch))
-    group.command("make")(grouped(make))
-    app.add_typer(group, name="data")
-
-
 def list_graphs(output: OutputOptions) -> None:
     """List the benchmark graphs and where each would come from."""
     from gelato.datasets import list_datasets
@@ -260,3 +246,14 @@ def _drawn_facts(graph: Graph, written: list[Path]) -> list[tuple[str, str]]:
         ("attributes", text.count(graph.num_attributes)),
         ("next", f"gelato run {options}"),
     ]
+
+
+data = typer.Typer(
+    help="List, describe, find or fetch the benchmark graphs; or draw a graph.",
+    rich_markup_mode="rich",
+)
+data.command("list")(grouped(list_graphs))
+data.command("show")(grouped(show))
+data.command("path")(grouped(print_path))
+data.command("fetch")(grouped(fetch))
+data.command("make")(grouped(make))

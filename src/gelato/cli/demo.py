@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
 from gelato.cli.forecasts import (
@@ -16,8 +14,7 @@ from gelato.cli.forecasts import (
     TRAINING_KERNELS,
     tell_compilation,
 )
-from gelato.cli.inputs import describe_split
-from gelato.cli.options import OutputOptions, grouped, option
+from gelato.cli.options import OutputOptions, option
 from gelato.cli.outputs import check_output_folder
 from gelato.cli.progress import fit_model, training_facts
 from gelato.cli.rankings import BIASED, links_table
@@ -39,11 +36,6 @@ _NEXT_STEPS = (
     ("measure", "gelato compare --edges FILE --models cn,aa,ra,ac"),
     ("train", "gelato fit --edges FILE --attributes FILE -o run"),
 )
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("demo")(grouped(demo))
 
 
 def demo(
@@ -126,7 +118,7 @@ def _compare(console: Console, folder: Path, trained: Any) -> None:
     console.give(
         {
             "data": DATASET,
-            "split": describe_split(split),
+            "split": split.to_dict(),
             "ranking": _rows_as_records(names, exact, biased),
             "trained": None if trained is None else training_facts(trained),
             "links": links.to_dicts(),
@@ -142,8 +134,7 @@ def _measure(console: Console, split: EdgeSplit) -> dict[str, dict[str, Evaluati
     results: dict[str, dict[str, Evaluation]] = {"all": {}, "sampled": {}}
     with console.progress("ranking every pair") as progress:
         for done, name in enumerate(HEURISTICS):
-            if progress is not None:
-                progress(done, len(HEURISTICS))
+            progress(done, len(HEURISTICS))
             _evaluate(name, make(name).fit(split), split, results)
     return results
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from gelato import text
 from gelato.cli.console import Console
@@ -19,7 +18,6 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.inputs import (
     LoadedGraph,
-    describe_split,
     keep_admitted,
     load_split,
     make_candidates,
@@ -39,7 +37,6 @@ from gelato.cli.options import (
     OutputOptions,
     RunOptions,
     SplitOptions,
-    grouped,
     option,
 )
 from gelato.cli.outputs import check_output_file
@@ -70,11 +67,6 @@ PROTOCOL = option(
 )
 
 
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("evaluate")(grouped(evaluate))
-
-
 def evaluate(
     data: DataOptions,
     split: SplitOptions,
@@ -90,6 +82,8 @@ def evaluate(
     memory: str | None = MEMORY,
 ) -> None:
     """Measure a model: rank held-out edges among all non-edges."""
+    from gelato.engines import use_threads
+
     console = Console(output)
     check_output_file(save_split, (".parquet",))
     protocols = protocols_of(protocol)
@@ -112,28 +106,23 @@ def evaluate(
     known = full_split.known(part)  # type: ignore[arg-type]
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
-    job = _Job(console, name, made, used, part, candidates, long)
-    job.stored = folder is not None
+    stored = folder is not None
+    job = _Job(console, name, made, stored, used, part, candidates, long)
     if run.dry_run:
         job.forecast()
         return
-    respect_memory(
+    threads = respect_memory(
         console,
         memory,
         made,
         full_split,
-        stored=job.stored,
+        stored=stored,
         candidates=candidates,
         positives=job.num_positives,
     )
     respect_time(limit, made, used, name=name, **job.options)
-    try:
-        if not job.stored:
-            keep = long.resume
-            fit_model(console, name, made, full_split, folder=keep, resume=bool(keep))
-        results = [job.run(kind) for kind in protocols]
-    except KeyboardInterrupt as stop:
-        raise Interrupted(_how_to_go_on(long.resume)) from stop
+    with use_threads(threads):
+        results = job.run(protocols, full_split)
     _tell_density(console, results)
     if save_split is not None:
         full_split.save(save_split)
@@ -142,7 +131,7 @@ def evaluate(
     console.give(
         {
             "data": loaded.to_dict(),
-            "split": describe_split(full_split),
+            "split": full_split.to_dict(),
             "model": describe_model(name, made),
             "candidates": {
                 "rule": rule.candidates,
@@ -152,12 +141,6 @@ def evaluate(
             "results": [result.to_dict() for result in results],
         }
     )
-
-
-def _how_to_go_on(kept: Path | None) -> str:
-    if kept is None:
-        return "With --resume FOLDER a ranking goes on where it was interrupted."
-    return f"What is done is in {kept}: the same command goes on from there."
 
 
 def _tell_density(console: Console, results: list[Evaluation]) -> None:
@@ -180,23 +163,21 @@ def protocols_of(name: str) -> tuple[str, ...]:
     return PROTOCOLS[name]
 
 
+@dataclass(frozen=True)
 class _Job:
-    """A model, a split and candidates: what is measured, or forecast."""
+    """A model, a split and candidates: what is measured, or forecast.
 
-    def __init__(
-        self,
-        console: Console,
-        name: str,
-        model: Any,
-        split: EdgeSplit,
-        part: str,
-        candidates: Candidates,
-        long: LongOptions,
-    ) -> None:
-        self.console, self.name, self.model = console, name, model
-        self.split, self.part, self.candidates = split, part, candidates
-        self.long = long
-        self.stored = False  # a model from a folder, which is fitted already
+    A ``stored`` model comes from a folder and is fitted already.
+    """
+
+    console: Console
+    name: str
+    model: Any
+    stored: bool
+    split: EdgeSplit
+    part: str
+    candidates: Candidates
+    long: LongOptions
 
     @property
     def num_positives(self) -> int:
@@ -220,7 +201,31 @@ class _Job:
         if coming is not None and not self.stored and is_trained(self.model):
             self.console.note("the training comes first: see gelato fit --dry-run.")
 
-    def run(self, protocol: str) -> Evaluation:
+    def run(
+        self, protocols: tuple[str, ...], full_split: EdgeSplit
+    ) -> list[Evaluation]:
+        """Fit the model unless it is stored, and rank; an interruption says more."""
+        kept = self.long.resume
+        try:
+            if not self.stored:
+                fit_model(
+                    self.console,
+                    self.name,
+                    self.model,
+                    full_split,
+                    folder=kept,
+                    resume=bool(kept),
+                )
+            return [self._rank(protocol) for protocol in protocols]
+        except KeyboardInterrupt as stop:
+            hint = "With --resume FOLDER a ranking goes on where it was interrupted."
+            if kept is not None:
+                hint = (
+                    f"What is done is in {kept}: the same command goes on from there."
+                )
+            raise Interrupted(hint) from stop
+
+    def _rank(self, protocol: str) -> Evaluation:
         from gelato.ranking import evaluate
 
         tell_compilation(self.console, RANKING_KERNELS)

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
 
 from gelato.cli.console import Console
 from gelato.cli.inputs import node_of
-from gelato.cli.options import OutputOptions, argument, grouped, option
+from gelato.cli.options import OutputOptions, argument, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import load_run_model
 from gelato.cli.settings import describe_model
 
-if TYPE_CHECKING:
-    from gelato.explain.explanation import Explanation
-
 _PICTURES = (".png", ".svg", ".pdf")
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("explain")(grouped(explain))
 
 
 def explain(
@@ -43,7 +32,10 @@ def explain(
     ends = (node_of(model.graph_, text) for text in (source, target))
     why = model.explain(*ends, top=top)
     if picture is not None:
-        _draw(why, picture)
+        from gelato.drawing import write_figure
+        from gelato.report.figures import draw_explanation
+
+        write_figure(draw_explanation(why), picture)
         console.note(f"wrote {picture}")
     console.show(*why.to_text().splitlines())
     console.give(
@@ -53,20 +45,3 @@ def explain(
             "explanation": why.to_dict(),
         }
     )
-
-
-def _draw(why: Explanation, path: Path) -> None:
-    from io import BytesIO
-
-    from matplotlib import rc_context
-
-    from gelato.io import write_bytes_atomic
-    from gelato.report.figures import draw_explanation
-
-    drawn = BytesIO()
-    kind = path.suffix.lower().lstrip(".")
-    # Without a date the same explanation is the same file.
-    metadata = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-    with rc_context({"svg.hashsalt": "gelato", "svg.fonttype": "none"}):
-        draw_explanation(why).savefig(drawn, format=kind, metadata=metadata, dpi=150)
-    write_bytes_atomic(path, drawn.getvalue())

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from gelato.splits import EdgeSplit
 
 
-# A forecast takes up to a second itself; below this many pairs nothing takes a minute.
-_WORTH_A_FORECAST = 50_000_000
-_LONG = 60.0  # seconds that deserve a warning
-
 RANKING_KERNELS = ("near_walks", "counting")
 SELECTING_KERNELS = ("near_walks",)
 TRAINING_KERNELS = (*RANKING_KERNELS, "walk_training", "group_loss", "deal")
+# A forecast takes up to a second itself; below this many pairs nothing takes a minute.
+_WORTH_A_FORECAST = 50_000_000
+_LONG = 60.0  # seconds that deserve a warning
 
 
 def tell_compilation(console: Console, kernels: Iterable[str]) -> None:
@@ -282,7 +281,6 @@ MEMORY = option(
     "Most memory to use, for example 4GB: fewer threads, or refused at once.",
     panel=OUTPUT,
 )
-
 _UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -313,8 +311,10 @@ def respect_memory(
     *,
     stored: bool = False,
     **options: Any,
-) -> None:
-    """Use as many threads as fit into a limit, or refuse before any work is done.
+) -> int | None:
+    """Return how many threads fit into a limit, or refuse before any work is done.
+
+    None where all of them do.
 
     Parameters
     ----------
@@ -332,33 +332,31 @@ def respect_memory(
         Of :func:`gelato.ranking.forecast.forecast`.
     """
     if limit is None:
-        return
+        return None
     allowed = parse_size(limit)
     if not stored and is_trained(model):
         _check_training(console, model, data, allowed)
-        return
-    from gelato.engines import set_threads
+        return None
     from gelato.ranking.forecast import forecast
 
     graph: Any = getattr(data, "train_graph", data)
     ready = model if stored else copy.copy(model).fit(data)
     coming = forecast(ready, graph, **options)
     if coming.peak_bytes <= allowed:
-        return
+        return None
     # The forecast is linear in the threads, and its first part is there already.
     own = (coming.peak_bytes - coming.resident_bytes) / coming.threads
     fitting = int((allowed - coming.resident_bytes) // max(own, 1.0))
     if fitting < 1:
         _refuse(model.name, coming.resident_bytes + own, allowed)
     console.note(f"{fitting} of {coming.threads} threads, to stay within {limit}.")
-    set_threads(fitting)
+    return fitting
 
 
 def _check_training(
     console: Console, model: Any, data: Graph | EdgeSplit, allowed: int
 ) -> None:
     """Refuse a training whose first steps need too much."""
-    from gelato.cli.forecasts import forecast_training
     from gelato.splits import EdgeSplit, split_edges
 
     split = data if isinstance(data, EdgeSplit) else split_edges(data, test=0.0)

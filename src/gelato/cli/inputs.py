@@ -22,27 +22,6 @@ if TYPE_CHECKING:
     from gelato.splits import EdgeSplit
 
 
-def node_of(graph: Graph, written: str) -> Hashable:
-    """Return the id of a graph that is written like this, or suggest near ones."""
-    from gelato.graph import unknown_node
-
-    tries: list[Hashable] = [written]
-    with suppress(ValueError):
-        tries.append(int(written))
-    index = next((found for x in tries if (found := graph.find(x)) is not None), None)
-    if index is None:
-        names = [str(node) for node in graph.node_ids.tolist()]
-        # Two ids may be written alike; then the type of neither can be told.
-        if names.count(written) == 1:
-            index = names.index(written)
-        else:
-            raise InputError(
-                unknown_node(tries[-1], graph.node_ids),
-                hint="Write an id as your files do; in quotes if it has spaces.",
-            )
-    return cast(Hashable, graph.node_ids[index : index + 1].tolist()[0])
-
-
 @dataclass(frozen=True)
 class LoadedGraph:
     """A graph, what it is called, and how it was read (if from a table)."""
@@ -222,16 +201,40 @@ def _given_split(
     return replace(loaded, graph=made.graph), made
 
 
-def describe_split(split: EdgeSplit) -> dict[str, Any]:
-    """Return what identifies a split."""
-    return {
-        "kind": split.kind,
-        "seed": split.seed,
-        "fingerprint": split.fingerprint,
-        "train": len(split.train),
-        "valid": len(split.valid),
-        "test": len(split.test),
-    }
+def require_positives(split: EdgeSplit, part: Part) -> None:
+    """Refuse a split whose part is empty, in the words of the command line."""
+    if len(split.positives(part)):
+        return
+    edges = text.plural(split.graph.num_edges, "edge")
+    raise InputError(
+        f"The {part} part of the split has no edges: there is nothing to rank "
+        f"(the graph has {edges}).",
+        hint=f"Hold out more with --{part} SHARE, for example --{part} 0.3, or name "
+        f"the edges with --{part}-edges FILE.",
+    )
+
+
+def keep_admitted(
+    split: EdgeSplit, part: Part, rule: Candidates
+) -> tuple[EdgeSplit, int]:
+    """Return a split without the held-out edges that are no candidates, and how many.
+
+    A narrow rule cannot find them, and the numbers then speak of the others only;
+    whoever calls says so.
+    """
+    positives = split.positives(part)
+    admitted = positives[rule.contains(positives)]
+    outside = len(positives) - len(admitted)
+    if not outside:
+        return split, 0
+    if not len(admitted):
+        raise InputError(
+            f"None of the {len(positives):,} {part} edges is a candidate.",
+            hint="Widen the candidate rule.",
+        )
+    if part == "test":
+        return replace(split, test=admitted), outside
+    return replace(split, valid=admitted), outside
 
 
 def make_candidates(
@@ -292,37 +295,22 @@ def candidate_limits(
     return {}
 
 
-def require_positives(split: EdgeSplit, part: Part) -> None:
-    """Refuse a split whose part is empty, in the words of the command line."""
-    if len(split.positives(part)):
-        return
-    edges = text.plural(split.graph.num_edges, "edge")
-    raise InputError(
-        f"The {part} part of the split has no edges: there is nothing to rank "
-        f"(the graph has {edges}).",
-        hint=f"Hold out more with --{part} SHARE, for example --{part} 0.3, or name "
-        f"the edges with --{part}-edges FILE.",
-    )
+def node_of(graph: Graph, written: str) -> Hashable:
+    """Return the id of a graph that is written like this, or suggest near ones."""
+    from gelato.graph import unknown_node
 
-
-def keep_admitted(
-    split: EdgeSplit, part: Part, rule: Candidates
-) -> tuple[EdgeSplit, int]:
-    """Return a split without the held-out edges that are no candidates, and how many.
-
-    A narrow rule cannot find them, and the numbers then speak of the others only;
-    whoever calls says so.
-    """
-    positives = split.positives(part)
-    admitted = positives[rule.contains(positives)]
-    outside = len(positives) - len(admitted)
-    if not outside:
-        return split, 0
-    if not len(admitted):
-        raise InputError(
-            f"None of the {len(positives):,} {part} edges is a candidate.",
-            hint="Widen the candidate rule.",
-        )
-    if part == "test":
-        return replace(split, test=admitted), outside
-    return replace(split, valid=admitted), outside
+    tries: list[Hashable] = [written]
+    with suppress(ValueError):
+        tries.append(int(written))
+    index = next((found for x in tries if (found := graph.find(x)) is not None), None)
+    if index is None:
+        names = [str(node) for node in graph.node_ids.tolist()]
+        # Two ids may be written alike; then the type of neither can be told.
+        if names.count(written) == 1:
+            index = names.index(written)
+        else:
+            raise InputError(
+                unknown_node(tries[-1], graph.node_ids),
+                hint="Write an id as your files do; in quotes if it has spaces.",
+            )
+    return cast(Hashable, graph.node_ids[index : index + 1].tolist()[0])

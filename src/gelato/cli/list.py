@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_table
-from gelato.cli.options import OutputOptions, grouped
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("list")(grouped(list_names))
+from gelato.cli.options import OutputOptions
 
 
 def list_names(output: OutputOptions) -> None:

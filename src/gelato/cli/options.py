@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -41,7 +41,7 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {}
     unfolded: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
+        kind: Any = hints[name]
         if is_dataclass(kind):
             groups[name] = kind
             own = get_type_hints(kind)
@@ -201,7 +201,7 @@ class EngineOptions:
                 "--workers needs an engine.",
                 hint="Add --engine ray; threads are counted by --threads.",
             )
-        if name is None or getattr(self, "dry_run", False):
+        if name is None:
             yield
             return
         from gelato.engines import make_engine, use_engine
@@ -229,11 +229,12 @@ class RunOptions(EngineOptions):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Let everything inside use the engine and the threads that options name."""
+        """Let everything inside use so many threads; a forecast needs no engine."""
         from gelato.engines import use_threads
 
-        with use_threads(self.threads), super().around():
-            yield
+        with use_threads(self.threads):
+            with nullcontext() if self.dry_run else super().around():
+                yield
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console
 from gelato.cli.forecasts import (
@@ -28,7 +26,6 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
-    grouped,
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
@@ -63,11 +60,6 @@ class AskedOptions:
     )
 
 
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("predict")(grouped(predict))
-
-
 def predict(
     data: DataOptions,
     model: ModelOptions,
@@ -85,6 +77,8 @@ def predict(
 
     Beside a run folder, --edges and --attributes give a newer version of its graph.
     """
+    from gelato.engines import use_threads
+
     console = Console(output)
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
@@ -96,24 +90,20 @@ def predict(
         candidates = make_candidates(rule, graph, _known(graph, asked.exclude))
     wanted = _wanted(graph, asked, rule)
     tell_compilation(console, SELECTING_KERNELS)
+    stored = folder is not None
     if run.dry_run:
-        stored = folder is not None
         _forecast(console, made, graph, candidates, stored=stored)
         return
-    respect_memory(
-        console,
-        memory,
-        made,
-        graph,
-        stored=folder is not None,
-        candidates=candidates,
+    threads = respect_memory(
+        console, memory, made, graph, stored=stored, candidates=candidates
     )
-    if folder is None:
-        _fit(console, made, graph)
-    if candidates is not None:
-        tell_long_run(console, made, graph, candidates)
-    with console.progress(f"predicting with {name}") as progress:
-        found = made.prediction(progress=progress, **wanted)
+    with use_threads(threads):
+        if not stored:
+            _fit(console, made, graph)
+        if candidates is not None:
+            tell_long_run(console, made, graph, candidates)
+        with console.progress(f"predicting with {name}") as progress:
+            found = made.prediction(progress=progress, **wanted)
     links = found.table
     console.note(*(*_shortage(asked.top, links.height), *found.notes))
     write_links(console, links, file)

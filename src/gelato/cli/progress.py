@@ -1,10 +1,12 @@
-"""Training as the user sees it: progress, forecasts, and how to go on later."""
+"""Fitting as the user sees it: how far it is, what it gave, how to go on later."""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _LONG = 60.0  # seconds that deserve a word before they pass
 _LINE_SECONDS = 5.0  # between lines where there is no terminal
+_BAR_STEPS = 1000
 _TIMED_STEPS = 3  # the first one also prepares and is not counted
 
 
@@ -29,6 +32,12 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, hint: str) -> None:
         super().__init__()
         self.hint = hint
+
+
+def go_on_text() -> str:
+    """Return the command that goes on with what was interrupted."""
+    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
+    return f"Go on with: gelato {shlex.join(words)} --resume"
 
 
 def is_trained(model: Any) -> bool:
@@ -84,6 +93,31 @@ def watch_notes(console: Console) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagate
+
+
+@contextmanager
+def watch_trials(
+    console: Console, title: str, unit: str = ""
+) -> Iterator[Callable[[str, float, float], None]]:
+    """Yield a callback (what, done, in all) behind a bar, or a line now and then."""
+    bar = console.training_bar(title)
+    last_line = monotonic()
+
+    def tell(what: str, done: float, total: float) -> None:
+        nonlocal last_line
+        if bar is not None:
+            bar.describe(what or title)
+            bar.step(round(_BAR_STEPS * min(1.0, done / total)), _BAR_STEPS)
+        elif what and monotonic() - last_line >= _LINE_SECONDS:
+            last_line = monotonic()
+            console.line(f"{done:.1f} of {total:.0f}{unit}: trying {what}")
+
+    with watch_notes(console):
+        try:
+            yield tell
+        finally:
+            if bar is not None:
+                bar.close()
 
 
 class _Notes(logging.Handler):

@@ -1,4 +1,4 @@
-"""Tables of ranking quality, in percent; biased and estimated numbers say so."""
+"""Tables of ranking quality, in percent, and of links; what is biased says so."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from gelato.ranking import Estimate, Evaluation
 
 
+BIASED = "BIASED"
+ESTIMATE = "ESTIMATE"
+PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 SHOWN = 20  # rows on the console; files and JSON get all of them
-
 # What is left out first where a line would be too long.
 _OPTIONAL = ("attribute_similarity", "common_neighbours", "expected_precision")
 _LINK_TITLES = {
@@ -28,77 +30,13 @@ _LINK_TITLES = {
     "common_neighbours": "common",
     "attribute_similarity": "similarity",
 }
-
-
-def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
-    """Print the best links, and where the others are."""
-    console.show("", links_table(console, links))
-    if links.height > SHOWN and file is None:
-        rest = links.height - SHOWN
-        console.show("", f"{rest:,} more: write all of them with -o links.csv")
-
-
-def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any:
-    """Return the first rows, with as many columns as fit."""
-    links = links.head(most)
-    some = [name for name in _OPTIONAL if links[name].null_count() < links.height]
-    table = _table(links, some)
-    while some and not console.fits(table):
-        some = some[1:]
-        table = _table(links, some)
-    return table
-
-
-def _table(links: pl.DataFrame, optional: list[str]) -> Any:
-    known = "known" in links.columns
-    # From the column that is left out last to the one that is left out first.
-    shown = optional[::-1]
-    titles = [_LINK_TITLES[name] for name in shown]
-    rows = []
-    for link in links.iter_rows(named=True):
-        row = [
-            text.count(link["rank"]),
-            text.shortened(link["source"]),
-            text.shortened(link["target"]),
-            text.score(link["score"]),
-            *(_cell(name, link[name]) for name in shown),
-            f"{text.degree(link['source_degree'])} and "
-            f"{text.degree(link['target_degree'])}",
-        ]
-        rows.append([*row, "yes" if link["known"] else ""] if known else row)
-    columns = ["rank", "source", "target", "score", *titles, "degrees"]
-    table = make_table(*columns, *(["an edge"] if known else []), rows=rows, text=3)
-    table.columns[0].justify = "right"
-    return table
-
-
-def _cell(name: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    if name == "expected_precision":
-        return f"{text.percent(value)} %"
-    return text.count(value) if name == "common_neighbours" else f"{value:.3f}"
-
-
-def write_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
-    """Write all links to a file, if one is named."""
-    if file is None:
-        return
-    from gelato.io import write_table
-
-    write_table(links, file)
-    console.note(f"wrote {text.plural(links.height, 'link')} to {file}")
-
-
-BIASED = "BIASED"
-ESTIMATE = "ESTIMATE"
-PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 _RATIOS = (0.1, 0.5, 1.0)
 _KS = (25, 100, 400, 1600, 6400)
 # Beside AP with its interval and difference; fewer where names are long.
 _BESIDE = ("prec@100%", "hits@100", "auc", "time")
 _FEWER = ("prec@100%", "auc")
 _TITLES = {"ap": "AP", "mrr": "MRR", "auc": "AUC"}
+_STORED = ("ap", "prec@100%", "hits@100", "mrr", "auc")  # of a run folder
 
 
 def evaluation_table(results: Sequence[Evaluation], *, restricted: bool = False) -> Any:
@@ -193,6 +131,38 @@ def random_mrr(negatives: int) -> float:
     return (math.log(ranks) + euler + 0.5 / ranks) / ranks
 
 
+def metrics_table(metrics: dict[str, dict[str, Any]]) -> Any:
+    """Return stored results side by side, a random order beside each."""
+    exact = not any(result.get("estimated") for result in metrics.values())
+    columns = ["in percent, all pairs" if exact else "in percent"]
+    for part, result in metrics.items():
+        label = f", {ESTIMATE}" if result.get("estimated") else ""
+        columns += [f"{part}{label}", "random order"]
+    table = make_table(*columns)
+    for row in _STORED:
+        cells = [_TITLES.get(row, row)]
+        for result in metrics.values():
+            cells += [text.percent(_value(result, row)), _chance(result, row)]
+        table.add_row(*cells)
+    return table
+
+
+def _value(result: dict[str, Any], row: str) -> float:
+    kind, _, argument = row.partition("@")
+    nested = {"prec": "precision_at", "hits": "hits_at"}
+    return float(result[nested[kind]][argument] if argument else result[row])
+
+
+def _chance(result: dict[str, Any], row: str) -> str:
+    negatives = result["negatives"]
+    chances = {
+        "hits@100": random_hits(negatives, 100),
+        "mrr": random_mrr(negatives),
+        "auc": 0.5,
+    }
+    return text.percent(chances.get(row, result["random_ap"]))
+
+
 def comparison_table(
     entries: Sequence[Mapping[str, Any]], *, narrow: bool = False
 ) -> Any:
@@ -247,3 +217,63 @@ def _comparison_row(
     spent = {"time": text.duration(entry["seconds"])}
     cells += [spent.get(key) or text.percent(mean[key]) for key in beside]
     return [Text(cell, style=style) for cell in cells]
+
+
+def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
+    """Print the best links, and where the others are."""
+    console.show("", links_table(console, links))
+    if links.height > SHOWN and file is None:
+        rest = links.height - SHOWN
+        console.show("", f"{rest:,} more: write all of them with -o links.csv")
+
+
+def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any:
+    """Return the first rows, with as many columns as fit."""
+    links = links.head(most)
+    some = [name for name in _OPTIONAL if links[name].null_count() < links.height]
+    table = _table(links, some)
+    while some and not console.fits(table):
+        some = some[1:]
+        table = _table(links, some)
+    return table
+
+
+def _table(links: pl.DataFrame, optional: list[str]) -> Any:
+    known = "known" in links.columns
+    # From the column that is left out last to the one that is left out first.
+    shown = optional[::-1]
+    titles = [_LINK_TITLES[name] for name in shown]
+    rows = []
+    for link in links.iter_rows(named=True):
+        row = [
+            text.count(link["rank"]),
+            text.shortened(link["source"]),
+            text.shortened(link["target"]),
+            text.score(link["score"]),
+            *(_cell(name, link[name]) for name in shown),
+            f"{text.degree(link['source_degree'])} and "
+            f"{text.degree(link['target_degree'])}",
+        ]
+        rows.append([*row, "yes" if link["known"] else ""] if known else row)
+    columns = ["rank", "source", "target", "score", *titles, "degrees"]
+    table = make_table(*columns, *(["an edge"] if known else []), rows=rows, text=3)
+    table.columns[0].justify = "right"
+    return table
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if name == "expected_precision":
+        return f"{text.percent(value)} %"
+    return text.count(value) if name == "common_neighbours" else f"{value:.3f}"
+
+
+def write_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
+    """Write all links to a file, if one is named."""
+    if file is None:
+        return
+    from gelato.io import write_table
+
+    write_table(links, file)
+    console.note(f"wrote {text.plural(links.height, 'link')} to {file}")

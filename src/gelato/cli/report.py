@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from gelato.cli.console import Console
 from gelato.cli.forecasts import RANKING_KERNELS, SELECTING_KERNELS, tell_compilation
 from gelato.cli.inputs import node_of
-from gelato.cli.options import OutputOptions, argument, grouped, option
+from gelato.cli.options import OutputOptions, argument, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.run_folders import PAGE
 from gelato.errors import InputError, UsageError
 
+if TYPE_CHECKING:
+    from gelato.graph import Graph
+
 _SUFFIXES = (".html", ".md", ".json")
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("report")(grouped(report))
 
 
 def report(
@@ -46,6 +43,8 @@ def report(
     threads: int | None = option("--threads N", "Threads to use (all cores)."),
 ) -> None:
     """Write one offline page about a run: ranking, curves, links and why."""
+    from gelato.engines import use_threads
+
     console = Console(output)
     given = folders or []
     _refuse_mixed(given, comparison, top, nodes)
@@ -56,8 +55,6 @@ def report(
         check_output_file(place, _SUFFIXES)
     if comparison is None:
         tell_compilation(console, {*RANKING_KERNELS, *SELECTING_KERNELS})
-    from gelato.engines import use_threads
-
     with use_threads(threads):
         summary = _summary(
             console, given, comparison, nodes, 100 if top is None else top
@@ -103,20 +100,18 @@ def _summary(
         return read_comparison(comparison)
     if len(folders) > 1:
         return summarise_runs(folders)
-    named = None if nodes is None else _node_ids(folders[0], nodes)
+    named = None if nodes is None else partial(_node_ids, nodes)
     return summarise_run(folders[0], nodes=named, say=console.line, top=top)
 
 
-def _node_ids(folder: Path, text: str) -> list[Any]:
+def _node_ids(given: str, graph: Graph) -> list[Any]:
     """Return the ids that a text, or a file of this name, lists."""
     from gelato.io import read_nodes
-    from gelato.storage import read_run
 
-    graph = read_run(folder).graph
-    if Path(text).is_file():
-        found: list[Any] = graph.node_ids[read_nodes(Path(text), graph)].tolist()
+    if Path(given).is_file():
+        found: list[Any] = graph.node_ids[read_nodes(Path(given), graph)].tolist()
     else:
-        words = (part.strip() for part in text.split(","))
+        words = (part.strip() for part in given.split(","))
         found = [node_of(graph, word) for word in words if word]
     if not found:
         raise InputError("--nodes names no node.", hint="For example: --nodes 1,2,3")

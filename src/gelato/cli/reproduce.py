@@ -11,12 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
-from gelato.cli.forecasts import about
-from gelato.cli.options import EngineOptions, OutputOptions, argument, grouped, option
+from gelato.cli.forecasts import about, forecast_training
+from gelato.cli.options import EngineOptions, OutputOptions, argument, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.progress import Interrupted, is_trained, watch_training
 from gelato.cli.settings import whole_numbers
@@ -27,6 +25,251 @@ if TYPE_CHECKING:
     from gelato.paper.jobs import Job, Place
     from gelato.paper.runner import RunSpec
     from gelato.paper.sections import Table
+
+
+_QUICK = "quick"
+_STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
+Drawn = dict[str, dict[str, list[Path]]]
+"""By experiment and figure the files written; none where nothing is recorded."""
+
+
+def reproduce(
+    output: OutputOptions,
+    engine: EngineOptions,
+    what: list[str] | None = argument(
+        "WHAT", "Experiments of --list; default: all of them.", None
+    ),
+    datasets: str | None = option("--datasets NAMES", "Only these graphs."),
+    methods: str | None = option(
+        "--methods NAMES", "Only these methods, or rows of a table."
+    ),
+    seeds: str | None = option(
+        "--seeds NUMBERS", "Only these seeds of trained models."
+    ),
+    quick: bool = option(
+        "--quick",
+        "Everything at toy size on the embedded graph, in minutes, kept apart "
+        "in WORK/quick: shows that it runs, and nothing about the paper.",
+        False,
+    ),
+    results: Path = option(
+        "--results FOLDER", "Where runs are recorded.", Path("results")
+    ),
+    work: Path = option(
+        "--work FOLDER", "Checkpoints of unfinished runs.", Path("runs")
+    ),
+    figures: Path | None = option(
+        "--figures FOLDER",
+        "Where figures go; default: WORK/figures, and none with --no-run.",
+    ),
+    list_only: bool = option("--list", "List the experiments, and run nothing.", False),
+    no_run: bool = option("--no-run", "Only show what is recorded.", False),
+    dry_run: bool = option("--dry-run", "Only list the runs, with their time.", False),
+    write_docs: Path | None = option(
+        "--write-docs FILE",
+        "Write the page of all records (.md) with its figures, run nothing.",
+    ),
+) -> None:
+    """Run the paper's experiments that are missing, and show ours beside theirs."""
+    console = Console(output)
+    check_output_file(write_docs, (".md",))
+    chosen = _experiments(what, datasets, methods, quick)
+    place = _place(results, work, quick)
+    seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
+    if list_only:
+        list_experiments(console, chosen, place, seed_list)
+    elif write_docs is not None:
+        write_document(console, chosen, place, write_docs, figures)
+    elif dry_run:
+        show_plan(console, chosen, place, seed_list)
+    else:
+        if not no_run:
+            run_missing(console, chosen, place, seed_list)
+        folder = figures or (None if no_run else place.work / "figures")
+        drawn = {} if folder is None else draw_all(chosen, place, folder)
+        show_results(console, chosen, place, seed_list, drawn)
+
+
+def _place(results: Path, work: Path, quick: bool) -> Place:
+    """Return where records are; toy runs have a place of their own."""
+    from gelato.paper.jobs import Place
+    from gelato.paper.toy import TIME_SECONDS
+
+    if not quick:
+        return Place(results, work)
+    return Place(work / _QUICK / "results", work / _QUICK, TIME_SECONDS)
+
+
+def _experiments(
+    what: list[str] | None, datasets: str | None, methods: str | None, quick: bool
+) -> list[Experiment]:
+    from gelato.paper.experiment import experiment_names, read_experiment
+    from gelato.paper.toy import toy_experiment
+
+    chosen = [read_experiment(name) for name in what or experiment_names()]
+    if quick:
+        chosen = [toy_experiment(one) for one in chosen]
+    if datasets is not None:
+        known = {row.dataset for one in chosen for row in one.rows}
+        named = _known_names(datasets, known, "dataset of these experiments")
+        chosen = [one.on(named) for one in chosen]
+    if methods is not None:
+        rows = [row for one in chosen for row in one.rows]
+        known = {row.method for row in rows} | {row.name for row in rows}
+        named = _known_names(methods, known, "method of these experiments")
+        chosen = [one.of(named) for one in chosen]
+    if datasets is None and methods is None:
+        return chosen
+    return [one for one in chosen if one.rows]
+
+
+def _known_names(given: str, known: set[str], what: str) -> list[str]:
+    """Return the names of a list with commas; refuse one that is not known."""
+    from gelato.paper.experiment import require_known
+
+    names = [name.strip() for name in given.split(",")]
+    for name in names:
+        require_known(name, sorted(known), what)
+    return names
+
+
+def list_experiments(
+    console: Console,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Print the experiments, and how much of each is recorded."""
+    from gelato.paper.jobs import count_parts, missing_jobs
+
+    rows = []
+    for one in experiments:
+        every = count_parts([one], seeds)
+        rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
+    console.show(
+        make_table(
+            "experiment",
+            "what it is",
+            "graphs",
+            "recorded",
+            rows=[
+                (
+                    one.name,
+                    one.title,
+                    ", ".join(one.datasets),
+                    f"{have} of {every}" if every else "computed",
+                )
+                for one, every, have in rows
+            ],
+            text=3,
+        )
+    )
+    console.give(
+        {
+            "experiments": [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "datasets": list(one.datasets),
+                    "runs": every,
+                    "recorded": have,
+                }
+                for one, every, have in rows
+            ]
+        }
+    )
+
+
+def run_missing(
+    console: Console,
+    experiments: Sequence[Experiment],
+    place: Place,
+    seeds: tuple[int, ...] | None,
+) -> None:
+    """Do what is missing, one thing after the other; on an engine, side by side."""
+    from gelato.paper.jobs import missing_jobs
+
+    missing = _run_together(console, missing_jobs(experiments, place, seeds), place)
+    for done, job in enumerate(missing):
+        console.line(f"run {done + 1} of {len(missing)}: {job.title}")
+        started = time.monotonic()
+        try:
+            said = job.run(console.note, partial(watch_training, console, job.title))
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                "What was finished is recorded: the same command goes on from there."
+            ) from stop
+        spent = text.duration(time.monotonic() - started)
+        console.line(f"  {said} after {spent}")
+
+
+def _run_together(console: Console, missing: list[Job], place: Place) -> list[Job]:
+    """Do the runs on the engine in use, if there is one; return what is left."""
+    from gelato.engines import current_engine
+    from gelato.paper.jobs import ap_text, run_title
+    from gelato.paper.runner import perform_together
+
+    engine = current_engine()
+    specs = [job.spec for job in missing if job.spec is not None]
+    if engine is None or engine.name == "local" or not specs:
+        return missing
+    console.line(f"{text.plural(len(specs), 'run')} on {engine.workers} workers")
+    runs = perform_together(engine, specs, place.results)
+    try:
+        for done, (spec, record) in enumerate(runs, start=1):
+            said = ap_text(record["metrics"])
+            console.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            "What was finished is recorded: the same command goes on from there."
+        ) from stop
+    return [job for job in missing if job.spec is None]
+
+
+def draw_all(experiments: Sequence[Experiment], place: Place, folder: Path) -> Drawn:
+    """Draw the figures of experiments, as far as records allow."""
+    from gelato.paper.plots import draw_figures
+
+    return {
+        one.name: draw_figures(one, place.results, folder)
+        for one in experiments
+        if one.figures
+    }
+
+
+def write_document(
+    console: Console,
+    experiments: Sequence[Experiment],
+    place: Place,
+    path: Path,
+    folder: Path | None,
+) -> None:
+    """Write the page of all records, its figures first.
+
+    Figures go to ``images/<name of the page>`` beside it, unless a folder is named.
+    """
+    from gelato.io import write_text_atomic
+    from gelato.paper.document import write_page
+
+    write_page(experiments, place.results)  # refuses bad records before drawing
+    images = path.parent / "images" / path.stem if folder is None else folder
+    drawn = draw_all(experiments, place, images)
+    links = {
+        name: {
+            figure: _link(files[0].with_suffix(""), path.parent) if files else ""
+            for figure, files in found.items()
+        }
+        for name, found in drawn.items()
+    }
+    write_text_atomic(path, write_page(experiments, place.results, links))
+    console.show(str(path))
+    files = [one for part in drawn.values() for found in part.values() for one in found]
+    console.give({"written": str(path), "figures": [str(file) for file in files]})
+
+
+def _link(file: Path, folder: Path) -> str:
+    """Return the path of a file as a page in a folder names it."""
+    return Path(os.path.relpath(file, folder)).as_posix()
 
 
 def show_plan(
@@ -125,7 +368,6 @@ def _cost(
 
 def _timed_cost(console: Console, spec: RunSpec) -> _Cost:
     """Time the first steps of a run, if its graph is on this machine."""
-    from gelato.cli.forecasts import forecast_training
     from gelato.datasets import list_datasets, load_dataset
     from gelato.paper.runner import make_run_model
     from gelato.splits import split_edges
@@ -140,9 +382,6 @@ def _timed_cost(console: Console, spec: RunSpec) -> _Cost:
     if coming is None:
         return _UNKNOWN
     return _Cost(coming.seconds, coming.patience is not None)
-
-
-_STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
 
 
 def show_results(
@@ -161,7 +400,7 @@ def show_results(
         console.show(*([""] if order else []), f"{one.title} ({one.name})", "")
         if one.kind == "runs":
             console.show(cell_table(part.cells))
-            _show_states(console, part.cells)
+            _show_marks(console, part.cells)
         for table in part.tables:
             _show_table(console, table)
         files = _show_figures(console, drawn.get(one.name, {}))
@@ -250,11 +489,11 @@ def cell_table(found: Sequence[Cell]) -> Any:
     return table
 
 
-def _show_states(console: Console, found: Sequence[Cell]) -> None:
+def _show_marks(console: Console, found: Sequence[Cell]) -> None:
     """Say why cells are estimated, reduced, or will stay empty."""
-    from gelato.paper.cells import state_lines
+    from gelato.paper.cells import mark_lines
 
-    lines = state_lines(found)
+    lines = mark_lines(found)
     if lines:
         console.show("", *lines)
 
@@ -266,263 +505,3 @@ def _show_missing(console: Console, missing: dict[str, str]) -> None:
         console.show("", "Missing, and what runs it")
     for command, what in by_command(missing).items():
         console.show(f"  {command}", *(f"    {part}" for part in what))
-
-
-def list_experiments(
-    console: Console,
-    experiments: Sequence[Experiment],
-    place: Place,
-    seeds: tuple[int, ...] | None,
-) -> None:
-    """Print the experiments, and how much of each is recorded."""
-    from gelato.paper.jobs import count_parts, missing_jobs
-
-    rows = []
-    for one in experiments:
-        every = count_parts([one], seeds)
-        rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
-    console.show(
-        make_table(
-            "experiment",
-            "what it is",
-            "graphs",
-            "recorded",
-            rows=[
-                (
-                    one.name,
-                    one.title,
-                    ", ".join(one.datasets),
-                    f"{have} of {every}" if every else "computed",
-                )
-                for one, every, have in rows
-            ],
-            text=3,
-        )
-    )
-    console.give(
-        {
-            "experiments": [
-                {
-                    "name": one.name,
-                    "title": one.title,
-                    "datasets": list(one.datasets),
-                    "runs": every,
-                    "recorded": have,
-                }
-                for one, every, have in rows
-            ]
-        }
-    )
-
-
-Drawn = dict[str, dict[str, list[Path]]]
-"""By experiment and figure the files written; none where nothing is recorded."""
-
-
-def run_missing(
-    console: Console,
-    experiments: Sequence[Experiment],
-    place: Place,
-    seeds: tuple[int, ...] | None,
-) -> None:
-    """Do what is missing, one thing after the other; on an engine, side by side."""
-    from gelato.paper.jobs import missing_jobs
-
-    missing = _run_together(console, missing_jobs(experiments, place, seeds), place)
-    for done, job in enumerate(missing):
-        console.line(f"run {done + 1} of {len(missing)}: {job.title}")
-        started = time.monotonic()
-        try:
-            said = job.run(console.note, partial(watch_training, console, job.title))
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                "What was finished is recorded: the same command goes on from there."
-            ) from stop
-        spent = text.duration(time.monotonic() - started)
-        console.line(f"  {said} after {spent}")
-
-
-def _run_together(console: Console, missing: list[Job], place: Place) -> list[Job]:
-    """Do the runs on the engine in use, if there is one; return what is left."""
-    from gelato.engines import current_engine
-    from gelato.paper.jobs import ap_text, run_title
-    from gelato.paper.runner import perform_together
-
-    engine = current_engine()
-    specs = [job.spec for job in missing if job.spec is not None]
-    if engine is None or engine.name == "local" or not specs:
-        return missing
-    console.line(f"{text.plural(len(specs), 'run')} on {engine.workers} workers")
-    runs = perform_together(engine, specs, place.results)
-    try:
-        for done, (spec, record) in enumerate(runs, start=1):
-            said = ap_text(record["metrics"])
-            console.line(f"{done} of {len(specs)}: {run_title(spec)}: {said}")
-    except KeyboardInterrupt as stop:
-        raise Interrupted(
-            "What was finished is recorded: the same command goes on from there."
-        ) from stop
-    return [job for job in missing if job.spec is None]
-
-
-def draw_all(experiments: Sequence[Experiment], place: Place, folder: Path) -> Drawn:
-    """Draw the figures of experiments, as far as records allow."""
-    from gelato.paper.plots import draw_figures
-
-    return {
-        one.name: draw_figures(one, place.results, folder)
-        for one in experiments
-        if one.figures
-    }
-
-
-def write_document(
-    console: Console,
-    experiments: Sequence[Experiment],
-    place: Place,
-    path: Path,
-    folder: Path | None,
-) -> None:
-    """Write the page of all records, its figures first.
-
-    Figures go to ``images/<name of the page>`` beside it, unless a folder is named.
-    """
-    from gelato.io import write_text_atomic
-    from gelato.paper.document import write_page
-
-    write_page(experiments, place.results)  # refuses bad records before drawing
-    images = path.parent / "images" / path.stem if folder is None else folder
-    drawn = draw_all(experiments, place, images)
-    links = {
-        name: {
-            figure: _link(files[0].with_suffix(""), path.parent) if files else ""
-            for figure, files in found.items()
-        }
-        for name, found in drawn.items()
-    }
-    write_text_atomic(path, write_page(experiments, place.results, links))
-    console.show(str(path))
-    files = [one for part in drawn.values() for found in part.values() for one in found]
-    console.give({"written": str(path), "figures": [str(file) for file in files]})
-
-
-def _link(file: Path, folder: Path) -> str:
-    """Return the path of a file as a page in a folder names it."""
-    return Path(os.path.relpath(file, folder)).as_posix()
-
-
-_QUICK = "quick"
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("reproduce")(grouped(reproduce))
-
-
-def reproduce(
-    output: OutputOptions,
-    engine: EngineOptions,
-    what: list[str] | None = argument(
-        "WHAT", "Experiments of --list; default: all of them.", None
-    ),
-    datasets: str | None = option("--datasets NAMES", "Only these graphs."),
-    methods: str | None = option(
-        "--methods NAMES", "Only these methods, or rows of a table."
-    ),
-    seeds: str | None = option(
-        "--seeds NUMBERS", "Only these seeds of trained models."
-    ),
-    quick: bool = option(
-        "--quick",
-        "Everything at toy size on the embedded graph, in minutes, kept apart "
-        "in WORK/quick: shows that it runs, and nothing about the paper.",
-        False,
-    ),
-    results: Path = option(
-        "--results FOLDER", "Where runs are recorded.", Path("results")
-    ),
-    work: Path = option(
-        "--work FOLDER", "Checkpoints of unfinished runs.", Path("runs")
-    ),
-    figures: Path | None = option(
-        "--figures FOLDER",
-        "Where figures go; default: WORK/figures, and none with --no-run.",
-    ),
-    list_only: bool = option("--list", "List the experiments, and run nothing.", False),
-    no_run: bool = option("--no-run", "Only show what is recorded.", False),
-    dry_run: bool = option("--dry-run", "Only list the runs, with their time.", False),
-    write_docs: Path | None = option(
-        "--write-docs FILE",
-        "Write the page of all records (.md) with its figures, run nothing.",
-    ),
-) -> None:
-    """Run the paper's experiments that are missing, and show ours beside theirs."""
-    from gelato.cli.reproduce import (
-        draw_all,
-        list_experiments,
-        run_missing,
-        show_plan,
-        show_results,
-        write_document,
-    )
-
-    console = Console(output)
-    check_output_file(write_docs, (".md",))
-    chosen = _experiments(what, datasets, methods, quick)
-    place = _place(results, work, quick)
-    seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
-    if list_only:
-        list_experiments(console, chosen, place, seed_list)
-    elif write_docs is not None:
-        write_document(console, chosen, place, write_docs, figures)
-    elif dry_run:
-        show_plan(console, chosen, place, seed_list)
-    else:
-        if not no_run:
-            run_missing(console, chosen, place, seed_list)
-        folder = figures or (None if no_run else place.work / "figures")
-        drawn = {} if folder is None else draw_all(chosen, place, folder)
-        show_results(console, chosen, place, seed_list, drawn)
-
-
-def _place(results: Path, work: Path, quick: bool) -> Place:
-    """Return where records are; toy runs have a place of their own."""
-    from gelato.paper.jobs import Place
-    from gelato.paper.toy import TIME_SECONDS
-
-    if not quick:
-        return Place(results, work)
-    return Place(work / _QUICK / "results", work / _QUICK, TIME_SECONDS)
-
-
-def _experiments(
-    what: list[str] | None, datasets: str | None, methods: str | None, quick: bool
-) -> list[Experiment]:
-    from gelato.paper.experiment import experiment_names, read_experiment
-    from gelato.paper.toy import toy_experiment
-
-    chosen = [read_experiment(name) for name in what or experiment_names()]
-    if quick:
-        chosen = [toy_experiment(one) for one in chosen]
-    if datasets is not None:
-        known = {row.dataset for one in chosen for row in one.rows}
-        named = _known_names(datasets, known, "dataset of these experiments")
-        chosen = [one.on(named) for one in chosen]
-    if methods is not None:
-        rows = [row for one in chosen for row in one.rows]
-        known = {row.method for row in rows} | {row.name for row in rows}
-        named = _known_names(methods, known, "method of these experiments")
-        chosen = [one.of(named) for one in chosen]
-    if datasets is None and methods is None:
-        return chosen
-    return [one for one in chosen if one.rows]
-
-
-def _known_names(given: str, known: set[str], what: str) -> list[str]:
-    """Return the names of a list with commas; refuse one that is not known."""
-    from gelato.paper.experiment import require_known
-
-    names = [name.strip() for name in given.split(",")]
-    for name in names:
-        require_known(name, sorted(known), what)
-    return names

@@ -6,11 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from gelato import text
 from gelato.cli.console import Console, make_facts
-from gelato.cli.fit import choose, give_candidates, is_open, keep, measure, train
+from gelato.cli.fit import fit_or_choose, give_fit_forecast, keep, measure, named_model
 from gelato.cli.forecasts import (
     MEMORY,
     SELECTING_KERNELS,
@@ -18,7 +16,7 @@ from gelato.cli.forecasts import (
     respect_memory,
     tell_compilation,
 )
-from gelato.cli.inputs import LoadedGraph, describe_split, load_split
+from gelato.cli.inputs import LoadedGraph, load_split
 from gelato.cli.options import (
     ChoiceOptions,
     DataOptions,
@@ -26,7 +24,6 @@ from gelato.cli.options import (
     OutputOptions,
     RunOptions,
     SplitOptions,
-    grouped,
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
@@ -34,11 +31,6 @@ from gelato.cli.progress import is_trained
 from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import LINKS, claimed_folder, look_into_folder
 from gelato.cli.settings import describe_model, make_model, model_title
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("run")(grouped(run_all))
 
 
 def run_all(
@@ -63,11 +55,11 @@ def run_all(
 
     Fits as 'gelato fit' does, then predicts from all edges as 'gelato predict' does.
     """
+    from gelato.engines import use_threads
+
     console = Console(output)
     check_output_file(file, TABLE_SUFFIXES)
-    made = (
-        None if is_open(model, choice) else make_model(model.model or "gelato", model)
-    )
+    made = named_model(model, choice)
     if folder is not None and not run.dry_run:
         look_into_folder(folder, resume=False, overwrite=overwrite)
     loaded, parts = load_split(data, split, console)
@@ -76,38 +68,34 @@ def run_all(
     kernels = TRAINING_KERNELS if trained else ()
     tell_compilation(console, (*kernels, *SELECTING_KERNELS))
     if run.dry_run:
-        _forecast(console, made, parts, choice)
+        give_fit_forecast(console, made, parts, choice)
         return
     # Where the model is still open, at least ranking by walks has to fit.
     first = made or make_model("ac", ModelOptions())
-    respect_memory(console, memory, first, parts)
+    threads = respect_memory(console, memory, first, parts)
     asked = {"top": top, "max_per_node": max_per_node}
     kept = folder / LINKS if folder is not None and file is None else file
-    with _place(folder, overwrite=overwrite):
-        more: dict[str, Any] = {"choice": None}
-        if made is None:
-            chosen = choose(console, parts, model, choice)
-            made, more = chosen.model, {"choice": chosen.to_dict()}
-        else:
-            train(console, made.name, made, parts, folder)
-        measured = measure(console, made, parts) | more
+    with use_threads(threads), _place(folder, overwrite=overwrite):
+        made, found = fit_or_choose(console, made, parts, model, choice, folder)
+        measured = measure(console, made, parts) | found
         if folder is not None:
             keep(made, folder, measured)
         with console.progress(f"predicting with {made.name}") as progress:
-            found = made.prediction(progress=progress, **asked)
-        console.note(*found.notes)
-        write_links(console, found.table, kept)
+            links = made.prediction(progress=progress, **asked)
+        console.note(*links.notes)
+        write_links(console, links.table, kept)
     _print(console, made, loaded, measured, folder)
-    show_links(console, found.table, kept)
+    show_links(console, links.table, kept)
     console.give(
         {
             "data": loaded.to_dict(),
-            "split": describe_split(parts),
+            "split": parts.to_dict(),
             "model": describe_model(made.name, made),
             "run": None if folder is None else str(folder),
+            "choice": None,
             **measured,
-            "notes": [*getattr(made, "notes_", ()), *found.notes],
-            "links": found.table.to_dicts(),
+            "notes": [*getattr(made, "notes_", ()), *links.notes],
+            "links": links.table.to_dicts(),
         }
     )
 
@@ -119,16 +107,6 @@ def _place(folder: Path | None, *, overwrite: bool) -> AbstractContextManager[No
     return claimed_folder(folder, overwrite=overwrite)
 
 
-def _forecast(console: Console, model: Any, split: Any, choice: ChoiceOptions) -> None:
-    from gelato.cli.forecasts import forecast_training, give_training_forecast
-
-    if model is None:
-        give_candidates(console, split, choice)
-        return
-    coming = forecast_training(console, model, split) if is_trained(model) else None
-    give_training_forecast(console, model.name, coming)
-
-
 def _print(
     console: Console,
     model: Any,
@@ -136,7 +114,7 @@ def _print(
     measured: dict[str, Any],
     folder: Path | None,
 ) -> None:
-    graph, choice = loaded.graph, measured["choice"]
+    graph, choice = loaded.graph, measured.get("choice")
     rows = [
         (
             "graph",

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import typer
 
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
-from gelato.cli.fit import keep, measure, train
-from gelato.cli.forecasts import RANKING_KERNELS, TRAINING_KERNELS, tell_compilation
-from gelato.cli.inputs import describe_split, load_split, require_positives
+from gelato.cli.fit import keep, measure, next_steps, train
+from gelato.cli.forecasts import (
+    RANKING_KERNELS,
+    TRAINING_KERNELS,
+    forecast_training,
+    tell_compilation,
+)
+from gelato.cli.inputs import load_split, require_positives
 from gelato.cli.options import (
     DataOptions,
     ModelOptions,
     OutputOptions,
     RunOptions,
     SplitOptions,
-    grouped,
     option,
 )
 from gelato.cli.outputs import check_output_file, new_folder
-from gelato.cli.progress import Interrupted, is_trained, watch_notes
+from gelato.cli.progress import Interrupted, go_on_text, is_trained, watch_trials
 from gelato.cli.run_folders import clear_run, look_into_folder
 from gelato.cli.settings import assignments, make_model
 from gelato.errors import OutputError, UsageError
@@ -41,40 +41,237 @@ if TYPE_CHECKING:
     from gelato.tuning.result import TrialRecord
 
 
+STUDY = "study.jsonl"
 _MOST_ROWS = 10
-_LINE_SECONDS = 5.0  # between lines where there is no terminal
-_BAR_STEPS = 1000
+_MOST_COMBINATIONS = 20
+_FEW_EDGES = 50
 
 
-class TuningWatch:
-    """Tells what is tried: a bar, or a line now and then.
+@dataclass(frozen=True)
+class SearchOptions:
+    """How parameters are searched, and for how long."""
 
-    Parameters
-    ----------
-    console : Console
-        Where to.
-    name : str
-        Model that is tuned.
+    panel: ClassVar[str] = "Search: which parameters are tried"
+    search: str = option(
+        "--search NAME",
+        "line (one parameter at a time), grid (every combination; the "
+        "paper's for gelato) or free (drawn by Optuna).",
+        "line",
+    )
+    trials: int | None = option(
+        "--trials N", "Most trials; default: until the search ends (free: 20)."
+    )
+    budget: float | None = option("--budget SECONDS", "Most time for trials.")
+    metric: str = option(
+        "--metric NAME",
+        "What is maximised on the validation edges: prec@100%, ap, auc, mrr, "
+        "hits@100, ...",
+        "prec@100%",
+    )
+    values: list[str] | None = option(
+        "--try NAME=VALUE,VALUE",
+        "Search only the parameters named so, among these values. May be repeated.",
+    )
+    prune: bool = option(
+        "--prune/--no-prune",
+        "Whether trainings below the median of others are ended early.",
+        True,
+    )
+    study: Path | None = option(
+        "--study FILE", f"Keeps every trial; with --output it is FOLDER/{STUDY}."
+    )
+
+
+def tune(
+    data: DataOptions,
+    split: SplitOptions,
+    model: ModelOptions,
+    search: SearchOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    folder: Path | None = option("--output -o FOLDER", "Where the best model goes."),
+    resume: bool = option("--resume", "Go on with the study.", False),
+    overwrite: bool = option("--overwrite", "Begin the study anew.", False),
+) -> None:
+    """Search for the parameters of a model that rank the validation edges best.
+
+    Test edges stay unseen. Without --model, Gelato is tuned. --set fixes a parameter,
+    --try names what to search in place of the model's own parameters and values.
     """
+    console = Console(output)
+    plan = _plan(model, search)
+    place = search.study or (None if folder is None else folder / STUDY)
+    if not run.dry_run:
+        _check_places(folder, place, resume=resume, overwrite=overwrite)
+    loaded, parts = load_split(data, split, console)
+    console.note(*loaded.graph.notes)
+    require_positives(parts, "valid")
+    made = plan.make()
+    tell_compilation(console, TRAINING_KERNELS if is_trained(made) else RANKING_KERNELS)
+    if run.dry_run:
+        give_tuning_forecast(console, plan, parts, search.trials, search.budget)
+        return
+    _tell_few(console, parts)
+    with _places(folder, place, overwrite=overwrite):
+        tuned = _search(console, plan, parts, search, place, loaded.name)
+        measured = {}
+        if folder is not None:
+            measured = _keep(console, tuned, parts, folder)
+    command = fit_command(tuned, data, split)
+    show_tuned(console, tuned, loaded.name)
+    console.show("", make_facts(_next_steps(folder, place, command)))
+    console.give(
+        {
+            "data": loaded.to_dict(),
+            "split": parts.to_dict(),
+            "tuning": tuned.to_dict(),
+            "command": command,
+            "study": None if place is None else str(place),
+            "run": None if folder is None else str(folder),
+            **measured,
+        }
+    )
 
-    def __init__(self, console: Console, name: str) -> None:
-        self.console = console
-        self.bar = console.training_bar(f"tuning {name}")
-        self.last_line = monotonic()
 
-    def __call__(self, what: str, done: float, total: float) -> None:
-        """Note how far it is."""
-        if self.bar is not None:
-            self.bar.describe(what)
-            self.bar.step(round(_BAR_STEPS * min(1.0, done / total)), _BAR_STEPS)
-        elif what and monotonic() - self.last_line >= _LINE_SECONDS:
-            self.last_line = monotonic()
-            self.console.line(f"{done:.1f} of {total:.0f}: trying {what}")
+def _plan(model: ModelOptions, search: SearchOptions) -> Plan:
+    """Return what is searched; wrong names and values are refused here."""
+    from gelato.models.registry import model_class, parameter_names
+    from gelato.tuning.plan import check_budget, make_plan
+    from gelato.tuning.study import require_optuna
 
-    def close(self) -> None:
-        """Take the bar away."""
-        if self.bar is not None:
-            self.bar.close()
+    require_optuna()
+    if model.preset is not None:
+        raise UsageError(
+            "--preset gives the parameters that tune searches for.",
+            hint="Leave it out; --set NAME=VALUE fixes a single parameter.",
+        )
+    check_budget(search.trials, search.budget)
+    name = model.model or "gelato"
+    seeded = "seed" in parameter_names(model_class(name))
+    made = make_model(name, model if seeded else replace(model, seed=None))
+    fixed = assignments(model.settings, "--set", "NAME=VALUE")
+    return make_plan(
+        name,
+        search=search.search,
+        metric=search.metric,
+        seed=made.seed if seeded else model.seed or 0,
+        parameters={key: getattr(made, key) for key in fixed},
+        space=_values(name, search.values) or None,
+    )
+
+
+def _values(name: str, given: list[str] | None) -> dict[str, tuple[Any, ...]]:
+    """Return the values of ``--try``, checked as those of ``--set`` are."""
+    found = {}
+    for key, listed in assignments(given, "--try", "NAME=VALUE,VALUE").items():
+        made = [
+            make_model(name, ModelOptions(name, settings=[f"{key}={value.strip()}"]))
+            for value in listed.split(",")
+        ]
+        found[key] = tuple(getattr(one, key) for one in made)
+    return found
+
+
+def _check_places(
+    folder: Path | None, study: Path | None, *, resume: bool, overwrite: bool
+) -> None:
+    """Refuse places that hold something else, before anything is read."""
+    if study is None:
+        if resume or overwrite:
+            option = "--resume" if resume else "--overwrite"
+            raise UsageError(
+                f"{option} is about a study that is kept, and none is named.",
+                hint="Name its folder with -o, or its file with --study.",
+            )
+        return
+    if study.exists() and not (resume or overwrite):
+        raise OutputError(
+            f"{study} holds a study already.",
+            hint="Go on with it by adding --resume, or start anew with --overwrite.",
+        )
+    if folder is not None:
+        look_into_folder(folder, resume=resume, overwrite=overwrite)
+    if folder is None or study.parent != folder:
+        check_output_file(study, (study.suffix,))
+
+
+@contextmanager
+def _places(
+    folder: Path | None, study: Path | None, *, overwrite: bool
+) -> Iterator[None]:
+    """Hold the output folder; what is to be replaced goes first."""
+    with nullcontext() if folder is None else new_folder(folder):
+        if overwrite:
+            if folder is not None:
+                clear_run(folder)
+            if study is not None:
+                study.unlink(missing_ok=True)
+        yield
+
+
+def _tell_few(console: Console, split: EdgeSplit) -> None:
+    if len(split.valid) < _FEW_EDGES:
+        console.note(
+            f"only {text.plural(len(split.valid), 'validation edge')}: differences "
+            "between trials are mostly chance; hold out more with --valid 0.2."
+        )
+
+
+def _search(
+    console: Console,
+    plan: Plan,
+    split: EdgeSplit,
+    options: SearchOptions,
+    study: Path | None,
+    data_name: str,
+) -> Tuned:
+    """Run the trials, showing them; an interruption shows what was finished."""
+    from gelato.tuning import TuningInterrupted
+    from gelato.tuning.trial_loop import run_plan
+
+    try:
+        with watch_trials(console, f"tuning {plan.name}") as watch:
+            return run_plan(
+                plan,
+                split,
+                trials=options.trials,
+                seconds=options.budget,
+                study=study,
+                prune=options.prune,
+                progress=watch,
+            )
+    except TuningInterrupted as stop:
+        if stop.tuned is not None:
+            show_tuned(console, stop.tuned, data_name)
+        raise Interrupted(_how_to_go_on(study)) from stop
+
+
+def _how_to_go_on(study: Path | None) -> str:
+    if study is None:
+        return "Trials are kept with --study FILE or -o FOLDER."
+    return go_on_text()
+
+
+def _keep(
+    console: Console, tuned: Tuned, split: EdgeSplit, folder: Path
+) -> dict[str, Any]:
+    """Write the best model as a run folder, and return what it records."""
+    from gelato.tuning.trial import blind
+
+    if tuned.is_fitted:
+        model = tuned.model
+    else:
+        model = tuned.make()
+        train(console, model, split, None)
+    if not hasattr(model, "save"):
+        console.note(f"{tuned.name} cannot be saved; the study is kept.")
+        return {}
+    # A split without test edges: they are for `gelato evaluate`, once all is decided.
+    found = measure(console, model, blind(split))
+    found["metrics"]["validation"]["split"] = split.fingerprint
+    measured = found | {"tuning": tuned.to_dict()}
+    keep(model, folder, measured)
+    return found
 
 
 def show_tuned(console: Console, tuned: Tuned, data_name: str) -> None:
@@ -120,6 +317,21 @@ def trials_table(records: Sequence[TrialRecord], best: TrialRecord, metric: str)
     return table
 
 
+def _next_steps(
+    folder: Path | None, study: Path | None, command: str
+) -> list[tuple[str, str]]:
+    steps = [("fit with it", command)]
+    if folder is not None:
+        steps = [
+            ("written", f"{folder}/"),
+            *steps,
+            *next_steps(folder),
+        ]
+    if study is not None:
+        steps.append(("study", str(study)))
+    return steps
+
+
 def fit_command(tuned: Tuned, data: DataOptions, split: SplitOptions) -> str:
     """Return the command that fits the best model again."""
     parameters = dict(tuned.parameters)
@@ -160,9 +372,6 @@ def _word(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return str(value)
-
-
-_MOST_COMBINATIONS = 20
 
 
 def give_tuning_forecast(
@@ -252,7 +461,6 @@ def _show_trials(console: Console, plan: Plan, first: list[dict[str, Any]]) -> N
 
 def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
     """Forecast one trial, at the point where the search begins."""
-    from gelato.cli.forecasts import forecast_training
     from gelato.ranking.evaluate import candidates_of
     from gelato.ranking.forecast import forecast
 
@@ -267,262 +475,3 @@ def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
     graph = split.train_graph
     found = forecast(model, graph, candidates=rule, positives=len(split.valid))
     return float(found.seconds)
-
-
-STUDY = "study.jsonl"
-_FEW_EDGES = 50
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """How parameters are searched, and for how long."""
-
-    panel: ClassVar[str] = "Search: which parameters are tried"
-    search: str = option(
-        "--search NAME",
-        "line (one parameter at a time), grid (every combination; the "
-        "paper's for gelato) or free (drawn by Optuna).",
-        "line",
-    )
-    trials: int | None = option(
-        "--trials N", "Most trials; default: until the search ends (free: 20)."
-    )
-    budget: float | None = option("--budget SECONDS", "Most time for trials.")
-    metric: str = option(
-        "--metric NAME",
-        "What is maximised on the validation edges: prec@100%, ap, auc, mrr, "
-        "hits@100, ...",
-        "prec@100%",
-    )
-    values: list[str] | None = option(
-        "--try NAME=VALUE,VALUE",
-        "Search only the parameters named so, among these values. May be repeated.",
-    )
-    prune: bool = option(
-        "--prune/--no-prune",
-        "Whether trainings below the median of others are ended early.",
-        True,
-    )
-    study: Path | None = option(
-        "--study FILE", f"Keeps every trial; with --output it is FOLDER/{STUDY}."
-    )
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("tune")(grouped(tune))
-
-
-def tune(
-    data: DataOptions,
-    split: SplitOptions,
-    model: ModelOptions,
-    search: SearchOptions,
-    run: RunOptions,
-    output: OutputOptions,
-    folder: Path | None = option("--output -o FOLDER", "Where the best model goes."),
-    resume: bool = option("--resume", "Go on with the study.", False),
-    overwrite: bool = option("--overwrite", "Begin the study anew.", False),
-) -> None:
-    """Search for the parameters of a model that rank the validation edges best.
-
-    Test edges stay unseen. Without --model, Gelato is tuned. --set fixes a parameter,
-    --try names what to search in place of the model's own parameters and values.
-    """
-    console = Console(output)
-    plan = _plan(model, search)
-    place = search.study or (None if folder is None else folder / STUDY)
-    if not run.dry_run:
-        _check_places(folder, place, resume=resume, overwrite=overwrite)
-    loaded, parts = load_split(data, split, console)
-    console.note(*loaded.graph.notes)
-    require_positives(parts, "valid")
-    made = plan.make()
-    tell_compilation(console, TRAINING_KERNELS if is_trained(made) else RANKING_KERNELS)
-    if run.dry_run:
-        from gelato.cli.tune import give_tuning_forecast
-
-        give_tuning_forecast(console, plan, parts, search.trials, search.budget)
-        return
-    _tell_few(console, parts)
-    with _places(folder, place, overwrite=overwrite):
-        tuned = _search(console, plan, parts, search, place, loaded.name)
-        measured = {}
-        if folder is not None:
-            measured = _keep(console, tuned, parts, folder)
-    command = fit_command(tuned, data, split)
-    show_tuned(console, tuned, loaded.name)
-    console.show("", make_facts(_next_steps(folder, place, command)))
-    console.give(
-        {
-            "data": loaded.to_dict(),
-            "split": describe_split(parts),
-            "tuning": tuned.to_dict(),
-            "command": command,
-            "study": None if place is None else str(place),
-            "run": None if folder is None else str(folder),
-            **measured,
-        }
-    )
-
-
-def _plan(model: ModelOptions, search: SearchOptions) -> Plan:
-    """Return what is searched; wrong names and values are refused here."""
-    from gelato.models.registry import model_class, parameter_names
-    from gelato.tuning.plan import check_budget, make_plan
-    from gelato.tuning.study import require_optuna
-
-    require_optuna()
-    if model.preset is not None:
-        raise UsageError(
-            "--preset gives the parameters that tune searches for.",
-            hint="Leave it out; --set NAME=VALUE fixes a single parameter.",
-        )
-    check_budget(search.trials, search.budget)
-    name = model.model or "gelato"
-    seeded = "seed" in parameter_names(model_class(name))
-    made = make_model(name, model if seeded else replace(model, seed=None))
-    fixed = assignments(model.settings, "--set", "NAME=VALUE")
-    return make_plan(
-        name,
-        search=search.search,
-        metric=search.metric,
-        seed=made.seed if seeded else model.seed or 0,
-        parameters={key: getattr(made, key) for key in fixed},
-        space=_values(name, search.values) or None,
-    )
-
-
-def _values(name: str, given: list[str] | None) -> dict[str, tuple[Any, ...]]:
-    """Return the values of ``--try``, checked as those of ``--set`` are."""
-    found = {}
-    for key, listed in assignments(given, "--try", "NAME=VALUE,VALUE").items():
-        made = [
-            make_model(name, ModelOptions(name, settings=[f"{key}={value.strip()}"]))
-            for value in listed.split(",")
-        ]
-        found[key] = tuple(getattr(one, key) for one in made)
-    return found
-
-
-def _check_places(
-    folder: Path | None, study: Path | None, *, resume: bool, overwrite: bool
-) -> None:
-    """Refuse places that hold something else, before anything is read."""
-    if study is None:
-        if resume or overwrite:
-            option = "--resume" if resume else "--overwrite"
-            raise UsageError(
-                f"{option} is about a study that is kept, and none is named.",
-                hint="Name its folder with -o, or its file with --study.",
-            )
-        return
-    if study.exists() and not (resume or overwrite):
-        raise OutputError(
-            f"{study} holds a study already.",
-            hint="Go on with it by adding --resume, or start anew with --overwrite.",
-        )
-    if folder is not None:
-        look_into_folder(folder, resume=resume, overwrite=overwrite)
-    if folder is None or study.parent != folder:
-        check_output_file(study, (study.suffix,))
-
-
-@contextmanager
-def _places(
-    folder: Path | None, study: Path | None, *, overwrite: bool
-) -> Iterator[None]:
-    """Hold the output folder; what is to be replaced goes first."""
-    with nullcontext() if folder is None else new_folder(folder):
-        if overwrite:
-            if folder is not None:
-                clear_run(folder)
-            if study is not None:
-                study.unlink(missing_ok=True)
-        yield
-
-
-def _search(
-    console: Console,
-    plan: Plan,
-    split: EdgeSplit,
-    options: SearchOptions,
-    study: Path | None,
-    data_name: str,
-) -> Tuned:
-    """Run the trials, showing them; an interruption shows what was finished."""
-    from gelato.tuning import TuningInterrupted
-    from gelato.tuning.trial_loop import run_plan
-
-    watch = TuningWatch(console, plan.name)
-    try:
-        with watch_notes(console):
-            return run_plan(
-                plan,
-                split,
-                trials=options.trials,
-                seconds=options.budget,
-                study=study,
-                prune=options.prune,
-                progress=watch,
-            )
-    except TuningInterrupted as stop:
-        watch.close()
-        if stop.tuned is not None:
-            show_tuned(console, stop.tuned, data_name)
-        raise Interrupted(_how_to_go_on(study)) from stop
-    finally:
-        watch.close()
-
-
-def _how_to_go_on(study: Path | None) -> str:
-    if study is None:
-        return "Trials are kept with --study FILE or -o FOLDER."
-    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
-    return f"Go on with: gelato {shlex.join(words)} --resume"
-
-
-def _keep(
-    console: Console, tuned: Tuned, split: EdgeSplit, folder: Path
-) -> dict[str, Any]:
-    """Write the best model as a run folder, and return what it records."""
-    from gelato.tuning.trial import blind
-
-    if tuned.is_fitted:
-        model = tuned.model
-    else:
-        model = tuned.make()
-        train(console, tuned.name, model, split, None)
-    if not hasattr(model, "save"):
-        console.note(f"{tuned.name} cannot be saved; the study is kept.")
-        return {}
-    # A split without test edges: they are for `gelato evaluate`, once all is decided.
-    found = measure(console, model, blind(split))
-    found["metrics"]["validation"]["split"] = split.fingerprint
-    measured = found | {"tuning": tuned.to_dict()}
-    keep(model, folder, measured)
-    return found
-
-
-def _tell_few(console: Console, split: EdgeSplit) -> None:
-    if len(split.valid) < _FEW_EDGES:
-        console.note(
-            f"only {text.plural(len(split.valid), 'validation edge')}: differences "
-            "between trials are mostly chance; hold out more with --valid 0.2."
-        )
-
-
-def _next_steps(
-    folder: Path | None, study: Path | None, command: str
-) -> list[tuple[str, str]]:
-    steps = [("fit with it", command)]
-    if folder is not None:
-        steps = [
-            ("written", f"{folder}/"),
-            *steps,
-            ("find links", f"gelato predict {folder} --top 100 -o links.csv"),
-            ("measure", f"gelato evaluate {folder} --protocol both"),
-        ]
-    if study is not None:
-        steps.append(("study", str(study)))
-    return steps

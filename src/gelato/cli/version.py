@@ -5,18 +5,11 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-import typer
-
 import gelato
 from gelato.cli.console import Console, make_facts
-from gelato.cli.options import OutputOptions, grouped
+from gelato.cli.options import OutputOptions
 
 _LIBRARIES = ("numpy", "scipy", "numba", "torch", "scikit-learn", "polars")
-
-
-def add(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("version")(grouped(show_version))
 
 
 def show_version(output: OutputOptions) -> None:

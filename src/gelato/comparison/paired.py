@@ -150,7 +150,7 @@ class Part:
 
 
 @dataclass
-class Side:
+class ModelRuns:
     """One model on all of its splits."""
 
     model: str
@@ -162,13 +162,13 @@ class Side:
         return statistics.fmean(part.mean for part in self.parts.values())
 
 
-def sides_of(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Side]:
+def runs_by_model(rows: Iterable[Mapping[str, Any]], metric: str) -> list[ModelRuns]:
     """Return the models of some rows, in their order."""
-    sides: dict[str, Side] = {}
+    models: dict[str, ModelRuns] = {}
     for row in rows:
-        side = sides.setdefault(row["model"], Side(row["model"]))
-        side.parts.setdefault(str(row.get("split")), Part()).add(row, metric)
-    return list(sides.values())
+        own = models.setdefault(row["model"], ModelRuns(row["model"]))
+        own.parts.setdefault(str(row.get("split")), Part()).add(row, metric)
+    return list(models.values())
 
 
 def mean_margin(parts: Sequence[Part], confidence: float) -> float | None:
@@ -181,12 +181,14 @@ def mean_margin(parts: Sequence[Part], confidence: float) -> float | None:
     return link_margin(draws, one.links, [[*one.values.values()]], confidence)
 
 
-def difference_of(side: Side, other: Side, confidence: float) -> dict[str, Any]:
+def difference_of(
+    own: ModelRuns, other: ModelRuns, confidence: float
+) -> dict[str, Any]:
     """Return the difference on what two models share; nothing if that is nothing."""
-    shared = [name for name in side.parts if name in other.parts]
+    shared = [name for name in own.parts if name in other.parts]
     if not shared:
         return {}
-    pairs = [(side.parts[name], other.parts[name]) for name in shared]
+    pairs = [(own.parts[name], other.parts[name]) for name in shared]
     gains = [one.mean - two.mean for one, two in pairs]
     gain = statistics.fmean(gains)
     if len(pairs) > 1:

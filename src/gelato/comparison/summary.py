@@ -13,10 +13,10 @@ from gelato.comparison.paired import (
     CONFIDENCE,
     SAME,
     WORSE,
-    Side,
+    ModelRuns,
     difference_of,
     mean_margin,
-    sides_of,
+    runs_by_model,
 )
 from gelato.comparison.runs import METRICS
 from gelato.errors import UsageError
@@ -84,13 +84,12 @@ def summarise_comparison(
     _check(rows, metric, against, confidence)
     made: list[dict[str, Any]] = []
     for protocol in _protocols(rows):
-        sides = sides_of([r for r in rows if r["protocol"] == protocol], metric)
-        ordered = sorted(sides, key=lambda side: -side.mean)
+        models = runs_by_model([r for r in rows if r["protocol"] == protocol], metric)
+        ordered = sorted(models, key=lambda own: -own.mean)
         against = against or ordered[0].model
         other = next((s for s in ordered if s.model == against), None)
         made += [
-            {"protocol": protocol} | _summary(side, other, confidence)
-            for side in ordered
+            {"protocol": protocol} | _summary(own, other, confidence) for own in ordered
         ]
     return pl.DataFrame(made, schema=_SCHEMA)
 
@@ -181,22 +180,24 @@ def _seconds(row: Mapping[str, Any]) -> float:
     return float(sum(part for part in spent if isinstance(part, int | float)))
 
 
-def _summary(side: Side, other: Side | None, confidence: float) -> dict[str, Any]:
-    parts = list(side.parts.values())
+def _summary(
+    own: ModelRuns, other: ModelRuns | None, confidence: float
+) -> dict[str, Any]:
+    parts = list(own.parts.values())
     margin = mean_margin(parts, confidence)
     made = {
-        "model": side.model,
+        "model": own.model,
         "runs": sum(len(part.values) for part in parts),
         "splits": len(parts),
         "seeds": max(len(part.values) for part in parts),
-        "mean": side.mean,
-        "low": None if margin is None else side.mean - margin,
-        "high": None if margin is None else side.mean + margin,
+        "mean": own.mean,
+        "low": None if margin is None else own.mean - margin,
+        "high": None if margin is None else own.mean + margin,
         "against": None if other is None else other.model,
     }
-    if other is None or other is side:
+    if other is None or other is own:
         return made
-    return made | difference_of(side, other, confidence)
+    return made | difference_of(own, other, confidence)
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gelato.errors import GelatoError, StoredFileError, UnknownNameError, UsageError
-from gelato.storage import read_run
+from gelato.storage import Run, read_run
 
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 
@@ -268,7 +268,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
     folder : path
         Written by ``model.save(folder)`` or ``gelato fit``.
     """
-    run = read_run(folder)
+    return restore(read_run(folder), folder)
+
+
+def restore(run: Run, folder: str | os.PathLike[str]) -> Any:
+    """Return the model of a run that was read from a folder."""
     try:
         model = make(run.model, **run.parameters)
         model.check_parameters()

@@ -1,4 +1,4 @@
-"""Marks of what is not exact: estimated, reduced or missing, and why.
+"""The paper's numbers beside ours, and the marks of what is not exact.
 
 A number that is estimated or reduced never stands beside exact ones without its mark,
 in whatever is printed, written or drawn.
@@ -18,89 +18,77 @@ from gelato.paper.runner import find_result
 
 ESTIMATED = "≈"
 REDUCED = "†"
+# Networks whose AUC varies more between implementations.
+_LOOSE_AUC = frozenset({"TLC-GNN", "NBFNet", "Neo-GNN"})
 
 
-def marked(text: str, cell: Cell | Row) -> str:
-    """Return a number or a name with the marks of its cell.
-
-    Examples
-    --------
-    >>> marked("SEAL", Row("seal", "photo", {}, (1,), {}, "2 epochs", estimate=0.01))
-    '≈ SEAL †'
-    """
-    before = f"{ESTIMATED} " if cell.estimate is not None else ""
-    return f"{before}{text}{f' {REDUCED}' if cell.label else ''}"
-
-
-def number_text(cell: Cell) -> str:
-    """Return what was measured for a cell, in percent, with its marks."""
-    text = marked(spread(cell.mean, cell.deviation), cell) if cell.values else "-"
-    if cell.interval is None:
-        return text
-    low, high = cell.interval
-    return f"{text} ({low:.2f} to {high:.2f})"
-
-
-def spread(mean: float | None, deviation: float | None) -> str:
-    """Return a mean with its deviation, in percent, or a dash."""
-    if mean is None:
-        return "-"
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
-
-
-def state_lines(found: Iterable[Cell]) -> list[str]:
-    """Return why cells are not exact, a line for each reason.
-
-    Cells that only wait for their run are left out: what is missing is told with the
-    command that runs it.
-    """
-    told: dict[tuple[str, str], list[str]] = {}
-    for cell in found:
-        if cell.state == "exact" or (cell.state == "missing" and cell.missing):
-            continue
-        places = told.setdefault((cell.state, cell.why), [])
-        where = f"{cell.method} on {cell.dataset}"
-        if where not in places:
-            places.append(where)
-    order = ("estimated", "reduced and estimated", "reduced", "missing")
-    return [
-        f"{state_title(state)}: {', '.join(places)} ({why})"
-        for (state, why), places in sorted(
-            told.items(), key=lambda item: order.index(item[0][0])
-        )
-    ]
-
-
-def state_title(state: str) -> str:
-    """Return a state with its marks."""
-    marks = {"estimated": ESTIMATED, "reduced": REDUCED, "missing": "-"}
-    parts = [f"{marks[part]} {part}" for part in state.split(" and ")]
-    return " and ".join(parts)
-
-
-def figure_note(found: Mapping[str, Sequence[tuple[Row, Any]]]) -> str:
-    """Name, for the foot of a figure, the curves that are not exact.
+def cells(
+    experiment: Experiment,
+    results: Path,
+    metric: str | None = None,
+    *,
+    seeds: tuple[int, ...] | None = None,
+) -> list[Cell]:
+    """Return the cells of an experiment from the runs recorded so far.
 
     Parameters
     ----------
-    found : mapping
-        By dataset the rows that are drawn, with their records.
+    experiment : Experiment
+        Which one.
+    results : Path
+        Folder of recorded runs.
+    metric : str, optional
+        ``"ap"`` or ``"auc"``; default each metric that the paper printed.
+    seeds : tuple of int, optional
+        Only these; default those of the experiment.
     """
-    parts = []
-    for dataset, rows in found.items():
-        shown = [row for row, records in rows if records]
-        for word, chosen in (
-            ("estimated", [row for row in shown if row.estimate is not None]),
-            ("reduced", [row for row in shown if row.label]),
-        ):
-            if chosen:
-                names = ", ".join(row.name for row in chosen)
-                parts.append(f"{word} on {dataset}: {names}")
-    return "; ".join(parts)
+    return [
+        _cell(row, records, seeds, name)
+        for row in experiment.rows
+        for records in [row_records(row, results, seeds)]
+        for name in (row.metrics if metric is None else (metric,))
+    ]
 
 
-# Networks whose AUC varies more between implementations.
-_LOOSE_AUC = frozenset({"TLC-GNN", "NBFNet", "Neo-GNN"})
+def row_records(
+    row: Row, results: Path, seeds: tuple[int, ...] | None = None
+) -> list[dict[str, Any]]:
+    """Return the recorded runs of a row, in the order of its seeds."""
+    found = (find_result(results, spec) for spec in row.runs(seeds))
+    return [record for record in found if record is not None]
+
+
+def _cell(
+    row: Row,
+    records: list[dict[str, Any]],
+    seeds: tuple[int, ...] | None,
+    metric: str,
+) -> Cell:
+    recorded = tuple(record["spec"]["seed"] for record in records)
+    wanted = (spec.seed for spec in row.runs(seeds))
+    return Cell(
+        row.name,
+        row.dataset,
+        metric,
+        tuple(100 * record["metrics"][metric] for record in records),
+        recorded,
+        row.published.get(metric),
+        row.published.get(f"{metric}_sd"),
+        row.label,
+        tuple(seed for seed in wanted if seed not in recorded),
+        row.mark,
+        row.group,
+        row.estimate,
+        tuple(_limits(record["metrics"], metric) for record in records)
+        if row.estimate is not None
+        else (),
+        row.missing,
+    )
+
+
+def _limits(metrics: dict[str, Any], metric: str) -> tuple[float, float]:
+    low, high = metrics["estimate"]["intervals"][metric]
+    return 100 * low, 100 * high
 
 
 @dataclass(frozen=True)
@@ -255,70 +243,80 @@ class Cell:
         }
 
 
-def cells(
-    experiment: Experiment,
-    results: Path,
-    metric: str | None = None,
-    *,
-    seeds: tuple[int, ...] | None = None,
-) -> list[Cell]:
-    """Return the cells of an experiment from the runs recorded so far.
+def marked(text: str, cell: Cell | Row) -> str:
+    """Return a number or a name with the marks of its cell.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Which one.
-    results : Path
-        Folder of recorded runs.
-    metric : str, optional
-        ``"ap"`` or ``"auc"``; default each metric that the paper printed.
-    seeds : tuple of int, optional
-        Only these; default those of the experiment.
+    Examples
+    --------
+    >>> marked("SEAL", Row("seal", "photo", {}, (1,), {}, "2 epochs", estimate=0.01))
+    '≈ SEAL †'
     """
+    before = f"{ESTIMATED} " if cell.estimate is not None else ""
+    return f"{before}{text}{f' {REDUCED}' if cell.label else ''}"
+
+
+def number_text(cell: Cell) -> str:
+    """Return what was measured for a cell, in percent, with its marks."""
+    text = marked(spread(cell.mean, cell.deviation), cell) if cell.values else "-"
+    if cell.interval is None:
+        return text
+    low, high = cell.interval
+    return f"{text} ({low:.2f} to {high:.2f})"
+
+
+def spread(mean: float | None, deviation: float | None) -> str:
+    """Return a mean with its deviation, in percent, or a dash."""
+    if mean is None:
+        return "-"
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def mark_lines(found: Iterable[Cell]) -> list[str]:
+    """Return why cells are not exact, a line for each reason.
+
+    Cells that only wait for their run are left out: what is missing is told with the
+    command that runs it.
+    """
+    told: dict[tuple[str, str], list[str]] = {}
+    for cell in found:
+        if cell.state == "exact" or (cell.state == "missing" and cell.missing):
+            continue
+        places = told.setdefault((cell.state, cell.why), [])
+        where = f"{cell.method} on {cell.dataset}"
+        if where not in places:
+            places.append(where)
+    order = ("estimated", "reduced and estimated", "reduced", "missing")
     return [
-        _cell(row, records, seeds, name)
-        for row in experiment.rows
-        for records in [row_records(row, results, seeds)]
-        for name in (row.metrics if metric is None else (metric,))
+        f"{mark_title(state)}: {', '.join(places)} ({why})"
+        for (state, why), places in sorted(
+            told.items(), key=lambda item: order.index(item[0][0])
+        )
     ]
 
 
-def row_records(
-    row: Row, results: Path, seeds: tuple[int, ...] | None = None
-) -> list[dict[str, Any]]:
-    """Return the recorded runs of a row, in the order of its seeds."""
-    found = (find_result(results, spec) for spec in row.runs(seeds))
-    return [record for record in found if record is not None]
+def mark_title(state: str) -> str:
+    """Return a state with its marks."""
+    marks = {"estimated": ESTIMATED, "reduced": REDUCED, "missing": "-"}
+    parts = [f"{marks[part]} {part}" for part in state.split(" and ")]
+    return " and ".join(parts)
 
 
-def _cell(
-    row: Row,
-    records: list[dict[str, Any]],
-    seeds: tuple[int, ...] | None,
-    metric: str,
-) -> Cell:
-    recorded = tuple(record["spec"]["seed"] for record in records)
-    wanted = (spec.seed for spec in row.runs(seeds))
-    return Cell(
-        row.name,
-        row.dataset,
-        metric,
-        tuple(100 * record["metrics"][metric] for record in records),
-        recorded,
-        row.published.get(metric),
-        row.published.get(f"{metric}_sd"),
-        row.label,
-        tuple(seed for seed in wanted if seed not in recorded),
-        row.mark,
-        row.group,
-        row.estimate,
-        tuple(_limits(record["metrics"], metric) for record in records)
-        if row.estimate is not None
-        else (),
-        row.missing,
-    )
+def figure_note(found: Mapping[str, Sequence[tuple[Row, Any]]]) -> str:
+    """Name, for the foot of a figure, the curves that are not exact.
 
-
-def _limits(metrics: dict[str, Any], metric: str) -> tuple[float, float]:
-    low, high = metrics["estimate"]["intervals"][metric]
-    return 100 * low, 100 * high
+    Parameters
+    ----------
+    found : mapping
+        By dataset the rows that are drawn, with their records.
+    """
+    parts = []
+    for dataset, rows in found.items():
+        shown = [row for row, records in rows if records]
+        for word, chosen in (
+            ("estimated", [row for row in shown if row.estimate is not None]),
+            ("reduced", [row for row in shown if row.label]),
+        ):
+            if chosen:
+                names = ", ".join(row.name for row in chosen)
+                parts.append(f"{word} on {dataset}: {names}")
+    return "; ".join(parts)

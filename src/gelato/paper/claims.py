@@ -1,4 +1,7 @@
-"""Numbers of trainable parameters, from modules that are made and thrown away."""
+"""What the paper says about its numbers, checked against the records.
+
+Claims in its text (gains, speed-ups, numbers of parameters) and orders of methods.
+"""
 
 from __future__ import annotations
 
@@ -25,38 +28,13 @@ NAMED = (
     *("mlp", "gelato", "gae", "hgcn", "lgcn", "neo-gnn", "bscnets"),
     *("tlc-gnn", "nbfnet", "walkpool"),
 )
-_NODES = 40  # of the graph that stands in: no count depends on it
-
-
-@cache
-def count_parameters(method: str, dataset: str) -> int:
-    """Return how many parameters a method trains on a benchmark graph.
-
-    Only the number of attributes matters, so a small graph with as many stands in.
-
-    Examples
-    --------
-    >>> count_parameters("gelato", "photo")
-    208130
-    """
-    attributes = read_facts("datasets")["rows"][dataset][2]
-    rng = np.random.default_rng(0)
-    edges = rng.integers(0, _NODES, (4 * _NODES, 2))
-    graph = Graph.from_indices(
-        _NODES, edges, attributes=rng.random((_NODES, attributes))
-    )
-    model = make(method, **preset(dataset, method)).untrained(split_edges(graph))
-    return sum(p.numel() for p in model.module_.parameters() if p.requires_grad)
-
-
-Scores = dict[str, dict[str, float]]
-"""AP in percent by row, then by dataset."""
-
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 GNNS = (
     *("GAE", "SEAL", "HGCN", "LGCN", "TLC-GNN", "Neo-GNN", "NBFNet"),
     *("BScNets", "WalkPool"),
 )
+Scores = dict[str, dict[str, float]]
+"""AP in percent by row, then by dataset."""
 
 
 @dataclass(frozen=True)
@@ -255,26 +233,6 @@ def mean_gain(
     return statistics.fmean(gains)
 
 
-def graph_statistics(graph: Graph) -> list[Any]:
-    """Return a graph's statistics, as :func:`statistics_of` gives them."""
-    return statistics_of(graph.num_nodes, graph.num_edges, graph.num_attributes)
-
-
-def statistics_of(nodes: int, edges: int, attributes: int) -> list[Any]:
-    """Return statistics as the paper prints them.
-
-    Nodes, edges, attributes, average degree, and density in percent.
-
-    Examples
-    --------
-    >>> statistics_of(3, 2, 7)
-    [3, 2, 7, '1.33', '66.67']
-    """
-    pairs = nodes * (nodes - 1) // 2
-    degree = f"{2 * edges / max(1, nodes):.2f}"
-    return [nodes, edges, attributes, degree, f"{100 * edges / max(1, pairs):.2f}"]
-
-
 @dataclass(frozen=True)
 class Ordering:
     """An ordering on one graph.
@@ -356,3 +314,47 @@ def _verdict(groups: list[dict[str, float | None]]) -> str:
     if missing:
         parts.append(f"missing: {', '.join(missing)}")
     return "; ".join(parts)
+
+
+_NODES = 40  # of the graph that stands in: no count depends on it
+
+
+@cache
+def count_parameters(method: str, dataset: str) -> int:
+    """Return how many parameters a method trains on a benchmark graph.
+
+    Only the number of attributes matters, so a small graph with as many stands in.
+
+    Examples
+    --------
+    >>> count_parameters("gelato", "photo")
+    208130
+    """
+    attributes = read_facts("datasets")["rows"][dataset][2]
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, _NODES, (4 * _NODES, 2))
+    graph = Graph.from_indices(
+        _NODES, edges, attributes=rng.random((_NODES, attributes))
+    )
+    model = make(method, **preset(dataset, method)).untrained(split_edges(graph))
+    return sum(p.numel() for p in model.module_.parameters() if p.requires_grad)
+
+
+def graph_statistics(graph: Graph) -> list[Any]:
+    """Return a graph's statistics, as :func:`statistics_of` gives them."""
+    return statistics_of(graph.num_nodes, graph.num_edges, graph.num_attributes)
+
+
+def statistics_of(nodes: int, edges: int, attributes: int) -> list[Any]:
+    """Return statistics as the paper prints them.
+
+    Nodes, edges, attributes, average degree, and density in percent.
+
+    Examples
+    --------
+    >>> statistics_of(3, 2, 7)
+    [3, 2, 7, '1.33', '66.67']
+    """
+    pairs = nodes * (nodes - 1) // 2
+    degree = f"{2 * edges / max(1, nodes):.2f}"
+    return [nodes, edges, attributes, degree, f"{100 * edges / max(1, pairs):.2f}"]

@@ -1,4 +1,7 @@
-"""Discussions of differences: data in the specs, tied to the cells they speak of."""
+"""The page of all records: tables, figures, discussions of differences, and gaps.
+
+Discussions are data in the specs, tied to the cells that they speak of.
+"""
 
 from __future__ import annotations
 
@@ -11,64 +14,19 @@ from gelato.paper.cells import (
     Cell,
     cells,
     figure_note,
+    mark_lines,
     marked,
     number_text,
     row_records,
     spread,
-    state_lines,
 )
 from gelato.paper.experiment import Experiment, Remark, Row
 from gelato.paper.plots import FIGURES
 from gelato.paper.sections import Table, section_tables
 
 NOT_DISCUSSED = "not discussed yet"
-
-
-def remark_on(experiment: Experiment, cell: Cell) -> Remark | None:
-    """Return the remark on a cell that is still true of it, if there is one."""
-    for remark in experiment.remarks:
-        if _speaks_of(remark, cell) and remark.verdict == cell.verdict:
-            return remark
-    return None
-
-
-def stale_remarks(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
-    """Return what remarks say of cells whose verdict has changed since, in words.
-
-    A cell that is missing makes no remark stale; a cell that is gone does.
-    """
-    stale = []
-    for remark in experiment.remarks:
-        cells = [cell for cell in found if _speaks_of(remark, cell)]
-        if len(cells) < len(remark.methods) * len(remark.datasets):
-            stale.append(f"{experiment.name}: no cell for {remark.text!r}")
-        stale += [
-            f"{experiment.name}: {cell.method} on {cell.dataset} is {cell.verdict}, "
-            f"but a remark says {remark.verdict}"
-            for cell in cells
-            if cell.verdict not in ("missing", remark.verdict)
-        ]
-    return stale
-
-
-def differences(
-    experiment: Experiment, found: Sequence[Cell]
-) -> Iterator[tuple[Cell, str]]:
-    """Yield the cells outside their tolerance, with what is said of them."""
-    for cell in found:
-        if cell.verdict in ("above", "below"):
-            remark = remark_on(experiment, cell)
-            yield cell, NOT_DISCUSSED if remark is None else remark.text
-
-
-def _speaks_of(remark: Remark, cell: Cell) -> bool:
-    return (
-        cell.method in remark.methods
-        and cell.dataset in remark.datasets
-        and remark.metric in (None, cell.metric)
-    )
-
-
+_METRICS = {"ap": "AP", "auc": "AUC"}
+_MOST = 9  # things that a line of what is missing names one by one
 _HEAD = """\
 # The paper, reproduced
 
@@ -92,8 +50,6 @@ pairs was weighted, so that the exact value lies in the interval beside it with 
 confidence. **†** stands behind a run with less than the paper's setting, which it
 names. **-** is missing; below each table stands why.
 """
-_METRICS = {"ap": "AP", "auc": "AUC"}
-_MOST = 9  # things that a line of what is missing names one by one
 
 
 def write_page(
@@ -131,7 +87,7 @@ def _section(
         found = cells(experiment, results)
         for metric in dict.fromkeys(cell.metric for cell in found):
             lines += _matrix([cell for cell in found if cell.metric == metric])
-        lines += _states(found)
+        lines += _marks(found)
         missing = missing_commands(experiment, found)
         discussed = discussion_lines(experiment, found)
     else:
@@ -183,9 +139,9 @@ def _matrix_cell(cell: Cell | None) -> str:
     return ours if paper == "-" else f"{ours}<br>paper {_escaped(paper)}"
 
 
-def _states(found: Sequence[Cell]) -> list[str]:
+def _marks(found: Sequence[Cell]) -> list[str]:
     """Return why cells are estimated, reduced, or will stay empty."""
-    lines = [f"- {line[2:] if line[0] == '-' else line}" for line in state_lines(found)]
+    lines = [f"- {line[2:] if line[0] == '-' else line}" for line in mark_lines(found)]
     return ["Not exact:", "", *lines, ""] if lines else []
 
 
@@ -258,6 +214,51 @@ def discussion_lines(experiment: Experiment, found: Sequence[Cell]) -> list[str]
         else:
             lines += [f"- {text}", *(f"    - {cell}" for cell in told_of)]
     return ["Differences:", "", *lines, ""] if lines else []
+
+
+def remark_on(experiment: Experiment, cell: Cell) -> Remark | None:
+    """Return the remark on a cell that is still true of it, if there is one."""
+    for remark in experiment.remarks:
+        if _speaks_of(remark, cell) and remark.verdict == cell.verdict:
+            return remark
+    return None
+
+
+def stale_remarks(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """Return what remarks say of cells whose verdict has changed since, in words.
+
+    A cell that is missing makes no remark stale; a cell that is gone does.
+    """
+    stale = []
+    for remark in experiment.remarks:
+        cells = [cell for cell in found if _speaks_of(remark, cell)]
+        if len(cells) < len(remark.methods) * len(remark.datasets):
+            stale.append(f"{experiment.name}: no cell for {remark.text!r}")
+        stale += [
+            f"{experiment.name}: {cell.method} on {cell.dataset} is {cell.verdict}, "
+            f"but a remark says {remark.verdict}"
+            for cell in cells
+            if cell.verdict not in ("missing", remark.verdict)
+        ]
+    return stale
+
+
+def differences(
+    experiment: Experiment, found: Sequence[Cell]
+) -> Iterator[tuple[Cell, str]]:
+    """Yield the cells outside their tolerance, with what is said of them."""
+    for cell in found:
+        if cell.verdict in ("above", "below"):
+            remark = remark_on(experiment, cell)
+            yield cell, NOT_DISCUSSED if remark is None else remark.text
+
+
+def _speaks_of(remark: Remark, cell: Cell) -> bool:
+    return (
+        cell.method in remark.methods
+        and cell.dataset in remark.datasets
+        and remark.metric in (None, cell.metric)
+    )
 
 
 def missing_commands(experiment: Experiment, found: Iterable[Cell]) -> dict[str, str]:

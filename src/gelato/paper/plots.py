@@ -1,4 +1,4 @@
-"""Figures of rankings: precision and hits at k, and both protocols side by side."""
+"""The paper's figures: which there are, and those of rankings and protocols."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from gelato.paper.setting_plots import (
 from gelato.paper.toy import LABEL
 from gelato.ranking.example import curves, worked_example
 
+Draw = Callable[[Experiment, Path], Figure | None]
 Records = list[dict[str, Any]]
 # By group of methods, as the paper's tables have them; Gelato stands alone.
 _DASHES = {"GNN": "--", "topology": ":", "attributes and topology": "-."}
@@ -34,6 +35,55 @@ _PANEL = 3.3  # inches
 _LEGEND_COLUMNS = 7
 _FOOT = 150  # characters of a line under a figure
 _NAMES = {"auc": "AUC", "ap": "AP"}
+_POINTS = 300  # of a curve: more cannot be seen
+
+
+def draw_figures(
+    experiment: Experiment, results: Path, folder: Path
+) -> dict[str, list[Path]]:
+    """Draw the figures of an experiment that records allow, as PNG and SVG.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Which one.
+    results : Path
+        Folder of records.
+    folder : Path
+        Where the files go; it is made where it is missing.
+
+    Returns
+    -------
+    files : dict
+        By name of the figure the files written; an empty list where nothing that it
+        needs is recorded.
+    """
+    written: dict[str, list[Path]] = {}
+    for name in experiment.figures:
+        written[name] = []
+        with rc_context(STYLE):
+            figure = FIGURES[name][1](experiment, results)
+            if figure is None:
+                continue
+            _mark_toy(figure, experiment)
+            make_folders(folder)
+            written[name] = save_figure(figure, folder / f"{experiment.name}-{name}")
+    return written
+
+
+def _mark_toy(figure: Figure, experiment: Experiment) -> None:
+    """Write across a figure that it shows toy runs."""
+    if any(row.label == LABEL for row in experiment.rows):
+        figure.text(
+            *(0.5, 0.5, "TOY RUNS"),
+            ha="center",
+            va="center",
+            rotation=25,
+            fontsize=44,
+            color=GREY,
+            alpha=0.4,
+            zorder=100,  # above images
+        )
 
 
 def draw_curves(experiment: Experiment, results: Path, kind: str) -> Figure | None:
@@ -222,10 +272,6 @@ def _protocol_panel(
     axes.invert_yaxis()
 
 
-Draw = Callable[[Experiment, Path], Figure | None]
-_POINTS = 300  # of a curve: more cannot be seen
-
-
 def draw_example(experiment: Experiment, results: Path) -> Figure:
     """Draw ROC, and precision by recall under both protocols, of the example."""
     example = worked_example()
@@ -258,51 +304,3 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "example": ("ROC and precision by recall", draw_example),
 }
 """By name: what a figure shows, and what draws it."""
-
-
-def draw_figures(
-    experiment: Experiment, results: Path, folder: Path
-) -> dict[str, list[Path]]:
-    """Draw the figures of an experiment that records allow, as PNG and SVG.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        Which one.
-    results : Path
-        Folder of records.
-    folder : Path
-        Where the files go; it is made where it is missing.
-
-    Returns
-    -------
-    files : dict
-        By name of the figure the files written; an empty list where nothing that it
-        needs is recorded.
-    """
-    written: dict[str, list[Path]] = {}
-    for name in experiment.figures:
-        written[name] = []
-        with rc_context(STYLE):
-            figure = FIGURES[name][1](experiment, results)
-            if figure is None:
-                continue
-            _mark_toy(figure, experiment)
-            make_folders(folder)
-            written[name] = save_figure(figure, folder / f"{experiment.name}-{name}")
-    return written
-
-
-def _mark_toy(figure: Figure, experiment: Experiment) -> None:
-    """Write across a figure that it shows toy runs."""
-    if any(row.label == LABEL for row in experiment.rows):
-        figure.text(
-            *(0.5, 0.5, "TOY RUNS"),
-            ha="center",
-            va="center",
-            rotation=25,
-            fontsize=44,
-            color=GREY,
-            alpha=0.4,
-            zorder=100,  # above images
-        )

@@ -110,6 +110,15 @@ def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
     return record
 
 
+def find_record(path: Path, version: int, dataset: str) -> dict[str, Any] | None:
+    """Return what is recorded of a dataset in a file, or ``None``."""
+    if not path.exists():
+        return None
+    record = read_record(path, {"format": version, "dataset": dataset})
+    refuse_other_split(path, record, dataset)
+    return record
+
+
 def refuse_other_split(path: Path, record: dict[str, Any], dataset: str) -> None:
     """Raise if a record was measured on another split than the paper's."""
     if dataset in SPLITS and record["split"] != SPLITS[dataset]:

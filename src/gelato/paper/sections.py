@@ -1,4 +1,4 @@
-"""Settings that descriptions leave open, side by side: validation first, then test."""
+"""The tables of experiments that are not plain tables of runs."""
 
 from __future__ import annotations
 
@@ -27,55 +27,93 @@ HEADER = (
     *("test AP", "test AUC", "paper's AP"),
 )
 """Columns of :func:`settings_rows`."""
-
-
-def settings_rows(
-    experiment: Experiment, results: Path
-) -> tuple[list[tuple[str, ...]], dict[str, str]]:
-    """Return a row of text per recorded setting, and what is missing by command."""
-    rows, missing = [], {}
-    for row in experiment.rows:
-        records = row_records(row, results)
-        if records:
-            rows.append(_texts(row, records))
-        else:
-            command = f"gelato reproduce {experiment.name} --datasets {row.dataset}"
-            missing[f"{row.name} on {row.dataset}"] = command
-    return rows, missing
-
-
-def _texts(row: Row, records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    return (
-        f"{row.name}, {row.label}" if row.label else row.name,
-        row.dataset,
-        _percent([_selected(record, "sampled-mean") for record in records]),
-        _percent([_selected(record, "ap") for record in records]),
-        _percent([record["metrics"]["ap"] for record in records]),
-        _percent([record["metrics"]["auc"] for record in records]),
-        f"{row.published['ap']:.2f}" if "ap" in row.published else "-",
-    )
-
-
-def _selected(record: dict[str, Any], name: str) -> float | None:
-    """Return a validation value of the selected epoch, or of the nearest one with it.
-
-    Rankings of all pairs are recorded every so many epochs only.
-    """
-    training = record["training"]
-    known = [entry for entry in training["history"] if name in entry]
-    if not known:
-        return None
-    best = training["best_epoch"]
-    near = min(known, key=lambda entry: (abs(entry["epoch"] - best), entry["epoch"]))
-    return float(near[name])
-
-
-def _percent(values: Sequence[float | None]) -> str:
-    found = [value for value in values if value is not None]
-    return f"{100 * statistics.fmean(found):.2f}" if found else "-"
-
-
 _NAMES = ("eta", "alpha", "beta")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Parameters
+    ----------
+    header : tuple of str
+        Names of the columns.
+    rows : tuple of tuples of str
+        Cells.
+    text : int
+        How many columns, from the first, are text; the others are numbers.
+    title : str
+        What it shows, where an experiment has several.
+    missing : dict
+        What is missing, with the command that runs it.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: int = 1
+    title: str = ""
+    missing: dict[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data."""
+        return {
+            "title": self.title,
+            "header": list(self.header),
+            "rows": [list(row) for row in self.rows],
+            "missing": self.missing or {},
+        }
+
+
+def section_tables(experiment: Experiment, results: Path) -> list[Table]:
+    """Return the tables of an experiment that is not a plain table of runs."""
+    return KINDS[experiment.kind](experiment, results)
+
+
+def _statistics(experiment: Experiment, results: Path) -> list[Table]:
+    facts = read_facts("datasets")
+    rows = []
+    for name, printed in facts["rows"].items():
+        known = find(name)  # what loading makes sure of
+        ours = statistics_of(known.num_nodes, known.num_edges, known.num_attributes)
+        texts = [", ".join(str(value) for value in part) for part in (ours, printed)]
+        rows.append((name, *texts, "yes" if texts[0] == texts[1] else "NO"))
+    named = ", ".join(column.replace("_", " ") for column in facts["columns"])
+    header = ("dataset", f"ours: {named}", "paper", "equal")
+    return [Table(header, tuple(rows), 4)]
+
+
+def _example(experiment: Experiment, results: Path) -> list[Table]:
+    found = worked_example().to_dict()
+    printed = {"biased": ("0.99", "0.95"), "unbiased": ("0.99", "0.05")}
+    rows = tuple(
+        (name, f"{found[name]['auc']:.2f}", auc, f"{found[name]['ap']:.2f}", ap)
+        for name, (auc, ap) in printed.items()
+    )
+    return [Table(("testing", "AUC", "paper", "AP", "paper"), rows)]
+
+
+def _parameters(experiment: Experiment, results: Path) -> list[Table]:
+    datasets = list(read_facts("datasets")["rows"])
+    printed = {("gelato", "photo"): 208_130, ("neo-gnn", "photo"): 455_200}
+    rows = []
+    for method in NAMED:
+        cells = []
+        for dataset in datasets:
+            ours = f"{count_parameters(method, dataset):,}"
+            paper = printed.get((method, dataset))
+            cells.append(ours if paper is None else f"{ours} (paper {paper:,})")
+        rows.append((method, *cells))
+    return [Table(("method", *datasets), tuple(rows))]
+
+
+def _selection(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = [], {}
+    for found in selections(results):
+        rows.append(found.cells)
+        if found.command:
+            missing[found.lacking] = found.command
+    header = ("dataset", "paper", "selected again", "among", "validation prec@100%")
+    return [Table(header, tuple(rows), 4, missing=missing)]
 
 
 @dataclass(frozen=True)
@@ -143,87 +181,6 @@ def _text(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in values.items())
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of text.
-
-    Parameters
-    ----------
-    header : tuple of str
-        Names of the columns.
-    rows : tuple of tuples of str
-        Cells.
-    text : int
-        How many columns, from the first, are text; the others are numbers.
-    title : str
-        What it shows, where an experiment has several.
-    missing : dict
-        What is missing, with the command that runs it.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    text: int = 1
-    title: str = ""
-    missing: dict[str, str] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data."""
-        return {
-            "title": self.title,
-            "header": list(self.header),
-            "rows": [list(row) for row in self.rows],
-            "missing": self.missing or {},
-        }
-
-
-def _statistics(experiment: Experiment, results: Path) -> list[Table]:
-    facts = read_facts("datasets")
-    rows = []
-    for name, printed in facts["rows"].items():
-        known = find(name)  # what loading makes sure of
-        ours = statistics_of(known.num_nodes, known.num_edges, known.num_attributes)
-        texts = [", ".join(str(value) for value in part) for part in (ours, printed)]
-        rows.append((name, *texts, "yes" if texts[0] == texts[1] else "NO"))
-    named = ", ".join(column.replace("_", " ") for column in facts["columns"])
-    header = ("dataset", f"ours: {named}", "paper", "equal")
-    return [Table(header, tuple(rows), 4)]
-
-
-def _example(experiment: Experiment, results: Path) -> list[Table]:
-    found = worked_example().to_dict()
-    printed = {"biased": ("0.99", "0.95"), "unbiased": ("0.99", "0.05")}
-    rows = tuple(
-        (name, f"{found[name]['auc']:.2f}", auc, f"{found[name]['ap']:.2f}", ap)
-        for name, (auc, ap) in printed.items()
-    )
-    return [Table(("testing", "AUC", "paper", "AP", "paper"), rows)]
-
-
-def _parameters(experiment: Experiment, results: Path) -> list[Table]:
-    datasets = list(read_facts("datasets")["rows"])
-    printed = {("gelato", "photo"): 208_130, ("neo-gnn", "photo"): 455_200}
-    rows = []
-    for method in NAMED:
-        cells = []
-        for dataset in datasets:
-            ours = f"{count_parameters(method, dataset):,}"
-            paper = printed.get((method, dataset))
-            cells.append(ours if paper is None else f"{ours} (paper {paper:,})")
-        rows.append((method, *cells))
-    return [Table(("method", *datasets), tuple(rows))]
-
-
-def _selection(experiment: Experiment, results: Path) -> list[Table]:
-    rows, missing = [], {}
-    for found in selections(results):
-        rows.append(found.cells)
-        if found.command:
-            missing[found.lacking] = found.command
-    header = ("dataset", "paper", "selected again", "among", "validation prec@100%")
-    return [Table(header, tuple(rows), 4, missing=missing)]
-
-
 def _protocols(experiment: Experiment, results: Path) -> list[Table]:
     tables = []
     for dataset in experiment.datasets:
@@ -253,17 +210,6 @@ def _protocols(experiment: Experiment, results: Path) -> list[Table]:
     return tables
 
 
-def _settings(experiment: Experiment, results: Path) -> list[Table]:
-    rows, missing = settings_rows(experiment, results)
-    return [Table(HEADER, tuple(rows), 2, missing=missing)]
-
-
-def _against(ap: float, line: float | None, row: Row) -> str:
-    if line is None or row.name == "AA":
-        return ""
-    return "below" if ap < line else "above"
-
-
 def _mean(records: list[dict[str, Any]], part: str, metric: str) -> float:
     return 100 * statistics.fmean(record[part][metric] for record in records)
 
@@ -276,6 +222,63 @@ def _mean_of(
             records = row_records(row, results)
             return _mean(records, "metrics", "ap") if records else None
     return None
+
+
+def _settings(experiment: Experiment, results: Path) -> list[Table]:
+    rows, missing = settings_rows(experiment, results)
+    return [Table(HEADER, tuple(rows), 2, missing=missing)]
+
+
+def settings_rows(
+    experiment: Experiment, results: Path
+) -> tuple[list[tuple[str, ...]], dict[str, str]]:
+    """Return a row of text per recorded setting, and what is missing by command."""
+    rows, missing = [], {}
+    for row in experiment.rows:
+        records = row_records(row, results)
+        if records:
+            rows.append(_texts(row, records))
+        else:
+            command = f"gelato reproduce {experiment.name} --datasets {row.dataset}"
+            missing[f"{row.name} on {row.dataset}"] = command
+    return rows, missing
+
+
+def _texts(row: Row, records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    return (
+        f"{row.name}, {row.label}" if row.label else row.name,
+        row.dataset,
+        _percent([_selected(record, "sampled-mean") for record in records]),
+        _percent([_selected(record, "ap") for record in records]),
+        _percent([record["metrics"]["ap"] for record in records]),
+        _percent([record["metrics"]["auc"] for record in records]),
+        f"{row.published['ap']:.2f}" if "ap" in row.published else "-",
+    )
+
+
+def _selected(record: dict[str, Any], name: str) -> float | None:
+    """Return a validation value of the selected epoch, or of the nearest one with it.
+
+    Rankings of all pairs are recorded every so many epochs only.
+    """
+    training = record["training"]
+    known = [entry for entry in training["history"] if name in entry]
+    if not known:
+        return None
+    best = training["best_epoch"]
+    near = min(known, key=lambda entry: (abs(entry["epoch"] - best), entry["epoch"]))
+    return float(near[name])
+
+
+def _percent(values: Sequence[float | None]) -> str:
+    found = [value for value in values if value is not None]
+    return f"{100 * statistics.fmean(found):.2f}" if found else "-"
+
+
+def _against(ap: float, line: float | None, row: Row) -> str:
+    if line is None or row.name == "AA":
+        return ""
+    return "below" if ap < line else "above"
 
 
 def _time(experiment: Experiment, results: Path) -> list[Table]:
@@ -388,18 +391,18 @@ def _claims(experiment: Experiment, results: Path) -> list[Table]:
     return [Table(header, tuple(rows), 5, missing=missing), _orderings(results)]
 
 
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "missing"
+    return f"{value:.1f} %" if unit == "%" else f"{value:,.1f} times"
+
+
 def _orderings(results: Path) -> Table:
     found = orderings(results)
     rows = tuple((o.text, o.dataset, o.published, o.ours) for o in found)
     missing = {f"{o.text} on {o.dataset}": o.command for o in found if o.command}
     header = ("ordering of AP", "dataset", "paper's numbers", "ours")
     return Table(header, rows, 4, "Orderings, of full and exact runs", missing)
-
-
-def _number(value: float | None, unit: str) -> str:
-    if value is None:
-        return "missing"
-    return f"{value:.1f} %" if unit == "%" else f"{value:,.1f} times"
 
 
 KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
@@ -413,8 +416,3 @@ KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "visual": _visual,
     "claims": _claims,
 }
-
-
-def section_tables(experiment: Experiment, results: Path) -> list[Table]:
-    """Return the tables of an experiment that is not a plain table of runs."""
-    return KINDS[experiment.kind](experiment, results)

@@ -1,4 +1,4 @@
-"""Figures of Gelato's settings: losses and training sets, eta, alpha and beta."""
+"""Figures of what Gelato learns: losses, eta, alpha and beta, and its matrices."""
 
 from __future__ import annotations
 
@@ -244,9 +244,6 @@ def _value(records: Sequence[dict[str, Any]], key: str) -> float:
     return 100 * statistics.fmean(found)
 
 
-_PANEL_SHADES = "cividis"
-
-
 def draw_visual(experiment: Experiment, results: Path) -> Figure | None:
     """Draw adjacency, attributes, scores and predicted edges, as the paper does.
 
@@ -292,7 +289,7 @@ def _inputs(panels: Any, record: dict[str, Any]) -> None:
 
 
 def _matrix(axes: Axes, matrix: FloatArray, title: str) -> None:
-    shown = axes.imshow(matrix, cmap=_PANEL_SHADES, interpolation="nearest")
+    shown = axes.imshow(matrix, cmap=_SHADES, interpolation="nearest")
     axes.set_title(title)
     assert axes.figure is not None
     axes.figure.colorbar(shown, ax=axes, shrink=0.75)

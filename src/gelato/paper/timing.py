@@ -22,10 +22,9 @@ from gelato.paper.records import (
     code_commit,
     lock,
     make_folders,
-    read_record,
     write_record,
 )
-from gelato.paper.runner import refuse_other_split
+from gelato.paper.runner import find_record
 from gelato.ranking import evaluate, score_pairs
 from gelato.ranking.evaluate import candidates_of
 from gelato.ranking.forecast import forecast
@@ -50,12 +49,7 @@ def time_path(results: Path, dataset: str) -> Path:
 
 def find_times(results: Path, dataset: str) -> dict[str, Any] | None:
     """Return the recorded times of a dataset, or ``None``."""
-    path = time_path(results, dataset)
-    if not path.exists():
-        return None
-    record = read_record(path, {"format": FORMAT, "dataset": dataset})
-    refuse_other_split(path, record, dataset)
-    return record
+    return find_record(time_path(results, dataset), FORMAT, dataset)
 
 
 def missing_times(experiment: Experiment, results: Path) -> list[Row]:

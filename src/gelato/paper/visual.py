@@ -22,10 +22,9 @@ from gelato.paper.records import (
     code_commit,
     lock,
     make_folders,
-    read_record,
     write_record,
 )
-from gelato.paper.runner import RunSpec, Watch, fitted, refuse_other_split
+from gelato.paper.runner import RunSpec, Watch, find_record, fitted
 from gelato.ranking.best import best_candidates
 from gelato.ranking.evaluate import candidates_of
 from gelato.splits import EdgeSplit, split_edges
@@ -44,12 +43,7 @@ def visual_path(results: Path, dataset: str) -> Path:
 
 def find_visual(results: Path, dataset: str) -> dict[str, Any] | None:
     """Return the recorded matrices of a dataset, or ``None``."""
-    path = visual_path(results, dataset)
-    if not path.exists():
-        return None
-    record = read_record(path, {"format": FORMAT, "dataset": dataset})
-    refuse_other_split(path, record, dataset)
-    return record
+    return find_record(visual_path(results, dataset), FORMAT, dataset)
 
 
 def missing_panels(experiment: Experiment, results: Path) -> list[Row]:

@@ -14,15 +14,13 @@ from gelato.errors import UsageError
 from gelato.explain.explanation import Explanation
 from gelato.explain.pair import explain_pair
 from gelato.graph import Graph
-from gelato.models.registry import load
+from gelato.models.registry import restore
 from gelato.ranking import Evaluation
 from gelato.ranking.evaluate import Part
-from gelato.report.breakdown import where_it_works
 from gelato.report.describe import (
     count_degrees,
     describe_attributes,
     describe_graph,
-    describe_split,
 )
 from gelato.report.heatmaps import make_heat_maps
 from gelato.report.measures import (
@@ -32,6 +30,7 @@ from gelato.report.measures import (
     rank_methods,
     ranking_row,
     score_histogram,
+    where_it_works,
 )
 from gelato.splits import EdgeSplit
 from gelato.storage import ENVIRONMENT, Run, read_run
@@ -88,7 +87,7 @@ def summarise_run(
     folder: str | os.PathLike[str],
     *,
     top: int = 100,
-    nodes: Sequence[Hashable] | None = None,
+    nodes: Sequence[Hashable] | Callable[[Graph], Sequence[Hashable]] | None = None,
     say: Say | None = None,
 ) -> dict[str, Any]:
     """Return what a report shows about a run folder.
@@ -99,8 +98,9 @@ def summarise_run(
         Written by ``model.save(folder)`` or ``gelato fit``.
     top : int
         How many predicted links to list.
-    nodes : sequence of ids, optional
-        Nodes of the heat maps (default: chosen by degree).
+    nodes : sequence of ids, or callable, optional
+        Nodes of the heat maps (default: chosen by degree); a callable is given the
+        graph of the run.
     say : callable, optional
         Told what is being worked on.
 
@@ -115,8 +115,10 @@ def summarise_run(
     if top < 1:
         raise UsageError(f"The number of links to list is {top}; ask for at least 1.")
     tell = say or (lambda _: None)
-    run, model = read_run(folder), load(folder)
+    run = read_run(folder)
+    model = restore(run, folder)
     part = _part(model.split_)
+    named = nodes(run.graph) if callable(nodes) else nodes
     summary: dict[str, Any] = {
         "format": FORMAT,
         "gelato": __version__,
@@ -125,7 +127,7 @@ def summarise_run(
         "model": {"name": model.name, "summary": model.summary},
         "part": part,
         "data": _data(model.graph_),
-        "split": None if model.split_ is None else describe_split(model.split_),
+        "split": None if model.split_ is None else model.split_.to_dict(),
         "notes": list(getattr(model, "notes_", ())),
         "choice": _choice(run),
     }
@@ -138,7 +140,7 @@ def summarise_run(
         summary |= _measured(run, model, part)
         known, held_out = model.split_.train_graph, model.split_.positives(part)
     tell("drawing heat maps")
-    maps = make_heat_maps(model, model.scorer(known), known, held_out, nodes)
+    maps = make_heat_maps(model, model.scorer(known), known, held_out, named)
     tell("predicting and explaining links")
     summary |= {
         "heat_maps": maps,

@@ -1,4 +1,4 @@
-"""A graph and a split as plain data: sizes, degrees, components, attributes."""
+"""A graph as plain data: sizes, degrees, components, attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import Graph, IntArray
-from gelato.splits import EdgeSplit
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
@@ -39,18 +38,6 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
             "max_node": str(graph.node_ids[int(np.argmax(neighbours))]),
         }
     return facts
-
-
-def describe_split(split: EdgeSplit) -> dict[str, Any]:
-    """Return the sizes of a split and what identifies it."""
-    return {
-        "kind": split.kind,
-        "seed": split.seed,
-        "fingerprint": split.fingerprint,
-        "train": len(split.train),
-        "valid": len(split.valid),
-        "test": len(split.test),
-    }
 
 
 def degree_bucket_edges(largest: int) -> list[tuple[int, int]]:

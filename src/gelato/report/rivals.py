@@ -14,7 +14,7 @@ from gelato.comparison import summary as wording
 from gelato.comparison.runs import RESAMPLED, measure_fitted
 from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, StoredFileError
-from gelato.models.registry import load
+from gelato.models.registry import restore
 from gelato.report.contents import FORMAT
 from gelato.report.verdicts import LONGEST
 from gelato.storage import read_run
@@ -34,7 +34,8 @@ def summarise_runs(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     """
     rows = []
     for folder in folders:
-        run, model = read_run(folder), load(folder)
+        run = read_run(folder)
+        model = restore(run, folder)
         if model.split_ is None or not len(model.split_.test):
             raise StoredFileError(
                 f"{folder} holds out no test edges, so it cannot be compared.",

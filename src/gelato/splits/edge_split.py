@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -296,6 +296,12 @@ class EdgeSplit:
         for part in PARTS:
             digest.update(self.positives(part).astype("<i8").tobytes())
         return digest.hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what identifies the split, and its sizes, as plain data."""
+        sizes = {part: len(self.positives(part)) for part in PARTS}
+        about = {"kind": self.kind, "seed": self.seed}
+        return {**about, "fingerprint": self.fingerprint, **sizes}
 
     def positives(self, part: Part) -> IntArray:
         """Return the edges of a part: the pairs that a ranking should put first."""
