@@ -1,5 +1,6 @@
 """Outside formats to graphs and back; each format's library is imported when used."""
 
+from gelato.io.attributes import rescale
 from gelato.io.formats import (
     from_networkx,
     from_pyg,
@@ -10,7 +11,7 @@ from gelato.io.formats import (
 )
 from gelato.io.npz import read_npz, write_npz
 from gelato.io.pair_files import read_nodes, read_pairs
-from gelato.io.read import read_graph, read_graph_with_report, with_sides
+from gelato.io.read import as_graph, read_graph, read_graph_with_report, with_sides
 from gelato.io.report import ColumnChoice, ReadReport
 from gelato.io.write import (
     to_frame,
@@ -23,6 +24,7 @@ from gelato.io.write import (
 __all__ = [
     "ColumnChoice",
     "ReadReport",
+    "as_graph",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -31,6 +33,7 @@ __all__ = [
     "read_nodes",
     "read_npz",
     "read_pairs",
+    "rescale",
     "to_frame",
     "to_networkx",
     "to_pyg",

@@ -160,24 +160,32 @@ def _is_missing(value: Any) -> bool:
 
 def decide_integers(columns: Sequence[Ids]) -> list[Ids]:
     """Turn ids from text files into integers if every one is written like one."""
+    whole = [_as_integers(ids) if ids.from_text else ids for ids in columns]
+    found = [ids for ids in whole if ids is not None]
+    return found if len(found) == len(columns) else list(columns)
+
+
+def _as_integers(ids: Ids) -> Ids | None:
+    """Return ids as integers, or None if one of them is not written like one."""
     import polars as pl
 
-    as_numbers: list[Ids] = []
-    for ids in columns:
-        if not ids.from_text:
-            as_numbers.append(ids)
-            continue
-        numbers = ids.values.cast(pl.Int64, strict=False)
-        if numbers.null_count() or not ids.values.str.contains(_INTEGER).all():
-            return list(columns)
-        as_numbers.append(Ids("int", numbers, from_text=True))
-    return as_numbers
+    if ids.kind == "int":
+        return ids
+    numbers = ids.values.cast(pl.Int64, strict=False)
+    if numbers.null_count() or not ids.values.str.contains(_INTEGER).all():
+        return None
+    return Ids("int", numbers, ids.from_text)
 
 
 def combine_ends(source: Ids, target: Ids, name: str) -> tuple[Ids, Ids, list[str]]:
     """Bring the two ends of the edges to one kind of id."""
     if source.kind == target.kind or not len(source):
         return source, target, []
+    if {source.kind, target.kind} == {"int", "text"}:
+        whole = [_as_integers(ends) for ends in (source, target)]
+        if whole[0] is not None and whole[1] is not None:
+            note = f"{name}: ids of the two ends differ in type, both read as integers"
+            return whole[0], whole[1], [note]
     common = {_key(v) for v in source.values} & {_key(v) for v in target.values}
     if common:
         note = f"{name}: ids of the two ends differ in type, both read as text"

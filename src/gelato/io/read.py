@@ -6,7 +6,8 @@ The way of a file: cells (``delimited``), a table (``tables``), ids, weights and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from gelato.io.attributes import (
     matrix_nodes,
 )
 from gelato.io.delimited import edge_names, row_names
+from gelato.io.formats import from_networkx, from_pyg, from_scipy
 from gelato.io.ids import (
     EdgeRows,
     Ids,
@@ -36,12 +38,19 @@ from gelato.io.ids import (
     read_edge_rows,
     read_ids,
 )
+from gelato.io.npz import read_npz
 from gelato.io.report import ReadReport
 from gelato.io.tables import Column, Table, read_table
 from gelato.text import plural
 
+_ROLES = ("source", "target", "weight", "time")
 _MISSING = ("zero", "drop", "error")
 _MISSING_IDS = ("drop", "error")
+
+
+def as_graph(source: Any) -> Graph:
+    """Return a graph as it is, and whatever :func:`read_graph` reads as a graph."""
+    return source if isinstance(source, Graph) else read_graph(source)
 
 
 def read_graph(edges: Any, attributes: Any = None, **options: Any) -> Graph:
@@ -49,7 +58,9 @@ def read_graph(edges: Any, attributes: Any = None, **options: Any) -> Graph:
 
     Takes the arguments of :func:`read_graph_with_report` and returns the graph alone;
     what was dropped, merged or assumed is in ``graph.notes``, and the whole report as
-    plain data in ``graph.reading``.
+    plain data in ``graph.reading``. Instead of an edge table also a graph of networkx
+    or PyG, a square matrix of scipy or numpy, or an npz file; these have options of
+    their own (:func:`from_networkx`, :func:`from_pyg`, :func:`from_scipy`).
 
     Examples
     --------
@@ -57,7 +68,42 @@ def read_graph(edges: Any, attributes: Any = None, **options: Any) -> Graph:
     >>> graph.node_ids.tolist()
     ['a', 'b', 'c']
     """
-    return read_graph_with_report(edges, attributes, **options)[0]
+    foreign = _foreign_reader(edges)
+    if foreign is None:
+        return read_graph_with_report(edges, attributes, **options)[0]
+    if attributes is not None:
+        options["attributes"] = attributes
+    try:
+        return with_sides(foreign(edges, **options))
+    except TypeError as error:
+        raise UsageError(
+            f"{type(edges).__name__} is not a table, and cannot be read so: {error}.",
+            hint="Give the options of gelato.Graph.from_networkx, from_pyg or "
+            "from_scipy.",
+        ) from error
+
+
+def _foreign_reader(source: Any) -> Callable[..., Graph] | None:
+    """Return what reads a graph that is no table, None for tables."""
+    origins = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if isinstance(source, Graph):
+        return lambda graph: graph
+    if "networkx" in origins:
+        return from_networkx
+    if "torch_geometric" in origins:
+        return from_pyg
+    if sp.issparse(source) or _is_adjacency(source):
+        return from_scipy
+    if isinstance(source, str | os.PathLike) and str(source).lower().endswith(".npz"):
+        return read_npz
+    return None
+
+
+def _is_adjacency(source: Any) -> bool:
+    """Tell whether an array is a square matrix, too wide for a table of edges."""
+    if not isinstance(source, np.ndarray) or source.dtype.kind not in "iufb":
+        return False
+    return source.ndim == 2 and source.shape[0] == source.shape[1] > len(_ROLES)
 
 
 def read_graph_with_report(
@@ -424,6 +470,8 @@ def with_sides(
     names : (str, str)
         What the two kinds are called in the note.
     """
+    if graph.sides is not None:
+        return graph
     sides = _listed_sides(graph, source, target)
     if sides is None:
         sides = _coloured_sides(graph)

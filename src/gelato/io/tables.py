@@ -185,7 +185,8 @@ def _reader(source: Any, what: str) -> Callable[[Any, str], Table]:
         return _from_rows
     raise InputError(
         f"{what} cannot be read from {type(source).__name__}.",
-        hint="Give a path, a polars or pandas frame, an array or a list of rows.",
+        hint="Give a path, a polars or pandas frame, an array, a list of rows such as "
+        "('a', 'b') or, for edges, a graph of gelato, networkx, PyG or scipy.",
     )
 
 

@@ -21,6 +21,7 @@ from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.explain.explanation import Explanation
 from gelato.explain.pair import explain_pair
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
+from gelato.io import rescale
 from gelato.predict.prediction import (
     Prediction,
     Validation,
@@ -41,8 +42,9 @@ _MARKS = ("=", ":")
 def align_attributes(known: Graph, graph: Graph) -> Graph:
     """Return a graph with the attributes of another one, by name and in its order.
 
-    Attributes that were not there before are left out. A value or word that no node
-    has any more is an attribute of zeros. Both are noted. A graph that lacks an
+    Numbers are scaled as they were there. Attributes that were not there before are
+    left out. A value or word that no node has any more is an attribute of zeros. All
+    of this is noted. A graph that lacks an
     attribute, or without names, is returned as it is.
 
     Parameters
@@ -61,6 +63,7 @@ def align_attributes(known: Graph, graph: Graph) -> Graph:
     >>> align_attributes(known, newer).attribute_names
     ('a', 'b')
     """
+    graph = rescale(graph, known)
     ours, theirs = known.attribute_names, graph.attribute_names
     if ours is None or theirs is None or ours == theirs or graph.attributes is None:
         return graph
@@ -90,6 +93,7 @@ def missing_attributes(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """Return which names are missing, apart from values of columns that are there."""
     there = set(theirs)
     origins = {origin for name in theirs if (origin := _origin(name))}
+    origins |= {f"{name}=" for name in theirs}  # "age=missing", where none is missing
     return [name for name in ours if name not in there and _origin(name) not in origins]
 
 

@@ -7,12 +7,19 @@ the candidates of a part are all pairs that were not known before it.
 """
 
 from gelato.splits.edge_split import PARTS, EdgeSplit, Part
-from gelato.splits.splitters import split_by_time, split_edges, split_given, split_many
+from gelato.splits.splitters import (
+    as_split,
+    split_by_time,
+    split_edges,
+    split_given,
+    split_many,
+)
 
 __all__ = [
     "PARTS",
     "EdgeSplit",
     "Part",
+    "as_split",
     "split_by_time",
     "split_edges",
     "split_given",

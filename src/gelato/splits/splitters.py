@@ -10,12 +10,12 @@ import numpy as np
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph, IntArray, as_id_array, canonical_pairs, pair_keys
-from gelato.io import read_graph, read_pairs
+from gelato.io import as_graph, read_graph, read_pairs
 from gelato.splits.edge_split import EdgeSplit, Part, with_added_edges
 
 
 def split_edges(
-    graph: Graph, *, valid: float = 0.05, test: float = 0.10, seed: int = 0
+    graph: Any, *, valid: float = 0.05, test: float = 0.10, seed: int = 0
 ) -> EdgeSplit:
     """Split the edges at random, exactly as the paper does.
 
@@ -27,13 +27,14 @@ def split_edges(
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or whatever :func:`gelato.read_graph` reads
         The graph with all known edges.
     valid, test : float
         Shares of the edges, each in [0, 1).
     seed : int
         From 0 to 2**32 - 1.
     """
+    graph = as_graph(graph)
     num_valid, num_test = _part_sizes(graph, valid, test)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise UsageError(f"seed must be an integer, not {seed!r}.")
@@ -51,12 +52,21 @@ def split_edges(
     )
 
 
+def as_split(data: Any) -> EdgeSplit:
+    """Return a split as it is, and anything else as a graph, split at random.
+
+    That is the split of :func:`split_edges` with the paper's shares and seed 0.
+    """
+    return data if isinstance(data, EdgeSplit) else split_edges(data)
+
+
 def split_many(
-    graph: Graph, count: int, *, valid: float = 0.05, test: float = 0.10
+    graph: Any, count: int, *, valid: float = 0.05, test: float = 0.10
 ) -> list[EdgeSplit]:
     """Return random splits with the seeds 0 to count - 1, for confidence intervals."""
     if count < 1:
         raise UsageError(f"count must be at least 1, not {count}.")
+    graph = as_graph(graph)
     return [split_edges(graph, valid=valid, test=test, seed=i) for i in range(count)]
 
 
