@@ -24,16 +24,19 @@ from gelato.io import (
     write_npz,
 )
 
-with warnings.catch_warnings():
-    # Importing PyG calls what torch deprecates; that is not ours to mend.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import torch_geometric.data  # noqa: F401
-
 QUICK = settings(
     max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pyg():
+    """Import PyG, which calls what torch deprecates; that is not ours to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import torch_geometric.data  # noqa: F401
 
 
 @st.composite

@@ -19,9 +19,8 @@ from gelato.graph import Graph
 from gelato.models.gelato import Gelato
 from gelato.models.two_stage import CosineAutocovariance
 from gelato.predict.prediction import Validation, make_prediction, predict_links
-from gelato.ranking import best as capped
-from gelato.ranking import candidates
-from gelato.ranking.best import best_capped
+from gelato.ranking import best, candidates
+from gelato.ranking.best import best_candidates, best_capped
 from gelato.ranking.scorers import MatrixScorer
 from gelato.splits import split_edges
 from support import oracles, strategies
@@ -255,12 +254,10 @@ class TestLimits:
                 expected.append((u, v))
         with pytest.MonkeyPatch.context() as patch:
             # Small batches, so that full nodes leave the rule between passes.
-            patch.setattr(capped, "_FIRST_BATCH", batch)
-            patch.setattr(capped, "_LARGEST_BATCH", max(batch, 2))
             patch.setattr(
-                capped,
+                best,
                 "best_candidates",
-                lambda scorer, rule, size, **run: candidates_of(
+                lambda scorer, rule, size, **run: best_candidates(
                     scorer, rule, min(size, batch), **run
                 ),
             )
@@ -302,12 +299,6 @@ class TestLimits:
             predict_links(scorer, graph, exclude=[("node 1", "node 1")])
         with pytest.raises(InputError, match="no pairs to score"):
             predict_links(scorer, graph, pairs=pl.DataFrame({"a": [], "b": []}))
-
-
-def candidates_of(scorer, rule, size, **run):
-    from gelato.ranking.best import best_candidates
-
-    return best_candidates(scorer, rule, size, **run)
 
 
 class TestNewNodes:

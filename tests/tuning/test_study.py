@@ -42,9 +42,13 @@ def interrupt_after(count):
     return told
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize(
-    ("name", "given"), [("cos+ac", {}), ("gelato", SHORT), ("gae", {"epochs": 2})]
+    ("search", "name", "given"),
+    [
+        *((search, "cos+ac", {}) for search in SEARCHES),
+        ("line", "gelato", SHORT),
+        ("free", "gae", {"epochs": 2}),
+    ],
 )
 def test_an_interrupted_study_goes_on_to_the_same_trials(
     split, tmp_path, search, name, given
