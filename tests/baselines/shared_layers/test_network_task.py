@@ -66,7 +66,7 @@ def task_of(model, split):
 def test_every_network_learns_from_every_training_set(name, loss, training, split):
     batches = 2 if training == "unbiased" else 1
     model = make(
-        name, loss=loss, training=training, epochs=15, lr=0.02, batches=batches
+        name, loss=loss, training=training, epochs=20, lr=0.02, batches=batches
     ).fit(split)
     losses = [entry["loss"] for entry in model.training_.history]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
