@@ -21,11 +21,11 @@ import numpy as np
 import torch
 
 import gelato
-from gelato.kernels.group_loss import n_pair_terms
 from gelato.kernels.walk_training import pull_gradients, score_pairs
 from gelato.models.presets import preset
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
 from gelato.nn.enhancement import enhance
+from gelato.nn.losses import n_pair_terms
 from gelato.nn.pair_mlp import PairMLP
 from gelato.storage import environment, peak_bytes
 from gelato.training.gelato_task import GelatoTask, StepSettings

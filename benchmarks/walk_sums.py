@@ -29,7 +29,7 @@ from gelato.datasets import load_dataset
 from gelato.io import write_text_atomic
 from gelato.splits import split_edges
 from gelato.storage import environment
-from gelato.training.batches import NegativePairs
+from gelato.training.negatives import NegativePairs
 
 TARGET = (
     Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "walk_sums.json"

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from gelato.kernels import hidden_layer as kernels
 from gelato.kernels import tiles
+from gelato.kernels import tiles as sparse_rows
 from gelato.kernels.chunks import Parts, derive_key, run_shares, use_threads
-from gelato.nn import sparse_rows
-from gelato.nn.sparse_rows import RememberingRows, SparseRows, index_type, tiled
+from gelato.kernels.tiles import RememberingRows, SparseRows, index_type, tiled
 
 
 def random_sparse(rows, columns, fill, seed, *, binary):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from gelato.errors import UnknownNameError, UsageError
-from gelato.kernels.group_loss import n_pair_terms
-from gelato.nn.losses import LOSSES, NPairLoss, make_loss
+from gelato.nn.losses import LOSSES, NPairLoss, make_loss, n_pair_terms
 
 
 def batch(seed: int, positives: int, negatives: int, scale: float = 1.0):

@@ -145,7 +145,7 @@ def test_logits_of_blocks_learn_as_plain_layers_do(kind, monkeypatch):
     upstream = torch.from_numpy(random.normal(size=40))
     parts = [pairs[:25], pairs[25:]]
     for kept in (0, 1 << 30):
-        monkeypatch.setattr("gelato.nn.fused_mlp.KEPT_BYTES", kept)
+        monkeypatch.setattr("gelato.nn.pair_mlp.KEPT_BYTES", kept)
         fused = PairMLP(18, hidden=6, dropout=0.0, seed=2, dtype=torch.float64)
         plain = PairMLP(18, hidden=6, dropout=0.0, seed=2, dtype=torch.float64)
         rows = AttributeRows(X)

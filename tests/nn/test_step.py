@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gelato.errors import UsageError
 from gelato.kernels.chunks import use_threads
-from gelato.kernels.group_loss import n_pair_terms
 from gelato.kernels.near_pairs import NearPairs
-from gelato.nn.standardise import TrainingPairs
+from gelato.nn.autocovariance import TrainingPairs
+from gelato.nn.losses import n_pair_terms
 from gelato.nn.step import FarSample, NearBatch, n_pair_step, near_step
 from support.walk_graphs import Case, make_case
 

@@ -27,8 +27,7 @@ from gelato.splits import split_edges
 from gelato.training import loop
 from gelato.training.budget import TimeLimit
 from gelato.training.checkpoints import Snapshot, load_checkpoint
-from gelato.training.loop import CHECKPOINT, StopTraining, TrainSettings, train
-from gelato.training.step_times import Clock
+from gelato.training.loop import CHECKPOINT, Clock, StopTraining, TrainSettings, train
 from support import TESTS
 from support.small_graphs import community_graph
 

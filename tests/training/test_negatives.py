@@ -11,12 +11,13 @@ from scipy.stats import chi2
 from gelato.errors import InputError, UnknownNameError, UsageError
 from gelato.kernels.deal import partition_nodes
 from gelato.kernels.walk_structure import WalkStructure
-from gelato.training.batches import NegativePairs, PositiveBatches
 from gelato.training.negatives import (
     SAMPLERS,
     AdversarialNegatives,
     BiasedNegatives,
+    NegativePairs,
     PartitionedNegatives,
+    PositiveBatches,
     make_sampler,
 )
 

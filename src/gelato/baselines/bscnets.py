@@ -27,7 +27,7 @@ from gelato.baselines.shared_layers.messages import (
 )
 from gelato.baselines.shared_layers.network import GNNModel
 from gelato.graph import Graph, IntArray, find_pairs
-from gelato.training.batches import generator
+from gelato.kernels.chunks import generator
 
 
 class Ahead:

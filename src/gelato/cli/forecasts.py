@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 RANKING_KERNELS = ("near_walks", "counting")
 SELECTING_KERNELS = ("near_walks",)
-TRAINING_KERNELS = (*RANKING_KERNELS, "walk_training", "group_loss", "deal")
+TRAINING_KERNELS = (*RANKING_KERNELS, "walk_training", "deal")
 # A forecast takes up to a second itself; below this many pairs nothing takes a minute.
 _WORTH_A_FORECAST = 50_000_000
 _LONG = 60.0  # seconds that deserve a warning

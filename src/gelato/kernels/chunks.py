@@ -46,6 +46,14 @@ def derive_key(*parts: int) -> np.uint64:
     return key
 
 
+def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
+    """Return a generator that depends on these numbers only.
+
+    The purpose keeps, say, positives and negatives of the same epoch independent.
+    """
+    return np.random.default_rng([seed, *purpose.encode(), *counters])
+
+
 NUM_CHUNKS = 16
 """Chunks per pass: enough to keep 16 cores busy, few enough to sum quickly."""
 
@@ -91,7 +99,7 @@ def use_threads(count: int | None) -> Iterator[None]:
 
 
 def set_threads(count: int) -> None:
-    """Use so many threads from here on, to the end of what :func:`use_threads` encloses.
+    """Use so many threads from here on, at most to the end of :func:`use_threads`.
 
     What is ambient does not reach another thread by itself: this is how it gets there.
     """

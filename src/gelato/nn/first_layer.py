@@ -24,7 +24,7 @@ from gelato.kernels.shared_attributes import (
     pair_layer,
     sum_at_nodes,
 )
-from gelato.nn.sparse_rows import Array, RememberingRows, SparseRows, index_type, tiled
+from gelato.kernels.tiles import Array, RememberingRows, SparseRows, index_type, tiled
 
 # Words of bits per filled entry up to which 0/1 attributes are compared as bits: these
 # then take about the memory of the lists, and a tenth of their time or less.

@@ -1,24 +1,329 @@
-"""The pair MLP: how strongly two nodes' attributes speak for a link (paper, eq. 3)."""
+"""The pair MLP: how strongly two nodes' attributes speak for a link (paper, eq. 3).
+
+Forward and backward are written by hand, in few passes over few buffers. Per pair and
+hidden unit only three numbers are kept: both layers' activations after their ReLU, and
+the first one's after dropout. The backward pass overwrites them. Dropout masks are
+drawn again from their key, so that a second backward pass through the same graph can
+recompute what the first one overwrote.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from gelato.errors import UsageError
-from gelato.kernels.chunks import Parts
+from gelato.kernels import hidden_layer as kernels
+from gelato.kernels.chunks import Parts, derive_key, run_shares
+from gelato.kernels.hidden_layer import hidden_backward, hidden_forward
+from gelato.kernels.tiles import Array, column_tiles, from_inner_tiles, inner_shape
 from gelato.nn.first_layer import PairFeatures
-from gelato.nn.fused_mlp import (
-    Buffers,
-    FusedMLP,
-    NormPlan,
-    NormState,
-    PairWeight,
-    Plan,
-)
+
+_GROUPS = 16  # of parts, each with its own sum of a weight's gradient
+KEPT_BYTES = 1 << 30
+"""Buffers that several blocks may keep between forward and backward pass."""
+
+
+class Buffers:
+    """Large arrays that are used step after step.
+
+    Fresh ones would have to be mapped page by page by the operating system at every
+    step, which costs as much as some of the passes over them.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[list[Array]] = []
+
+    def take(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> list[Array]:
+        """Return three arrays, used before if possible."""
+        rows, width = shape
+        for index, (one, *_) in enumerate(self._free):
+            if len(one) >= rows and one.shape[1] == width and one.dtype == dtype:
+                return [array[:rows] for array in self._free.pop(index)]
+        self._free.clear()  # too small: a new graph, or another precision
+        return [np.empty(shape, dtype) for _ in range(3)]
+
+    def give_back(self, arrays: list[Array]) -> None:
+        """Take back arrays that are not needed any more."""
+        self._free.append([a if a.base is None else a.base for a in arrays])
+
+    def __deepcopy__(self, memo: Any) -> Buffers:
+        return Buffers()
+
+
+@dataclass(frozen=True)
+class NormPlan:
+    """How to normalise one layer: by chunk (training) or by given statistics."""
+
+    epsilon: float
+    running_mean: Array | None = None
+    running_variance: Array | None = None
+
+
+@dataclass
+class NormState:
+    """Statistics of one layer, one row per chunk (float64)."""
+
+    mean: Array
+    variance: Array
+    inverse: Array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about one forward pass that is not a tensor."""
+
+    features: PairFeatures
+    parts: Parts
+    norms: tuple[NormPlan, NormPlan]
+    drop: float
+    key: tuple[int, ...]
+    buffers: Buffers
+    states: list[NormState] = field(default_factory=list)
+
+    def run(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel over all parts."""
+        run_shares(partial(kernel, *arguments), len(self.parts))
+
+    def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, int, Any]:
+        """Return key, chance, last digit and factor of one layer's dropout."""
+        return derive_key(*self.key, layer), *kernels.keep_chance(self.drop, dtype)
+
+    def statistics(self, layer: int, sums: Array) -> NormState:
+        """Return the statistics to normalise with, from the parts' sums."""
+        norm, sizes = self.norms[layer], self.parts.sizes[:, None]
+        if norm.running_mean is None or norm.running_variance is None:
+            total = self.parts.by_chunk(sums)  # (chunks, 2, h)
+            mean = total[:, 0] / sizes
+            variance = np.maximum(total[:, 1] / sizes - mean * mean, 0.0)
+        else:
+            ones = np.ones_like(sizes, dtype=np.float64)
+            mean, variance = ones * norm.running_mean, ones * norm.running_variance
+        return NormState(mean, variance, 1.0 / np.sqrt(variance + norm.epsilon))
+
+
+@dataclass
+class Layer:
+    """Weights of a linear layer and of the normalisation after it, as arrays."""
+
+    weight: Array
+    bias: Array
+    gain: Array
+    shift: Array
+
+
+def forward_hidden(plan: Plan, first: Layer, second: Layer) -> list[Array]:
+    """Fill three buffers: relu 1, dropout 1, relu 2; set the plan's states."""
+    shape = (len(plan.features), len(first.bias))
+    dtype = first.weight.dtype
+    buffers = plan.buffers.take(shape, dtype)
+    active1, dropped1, active2 = buffers
+    sums = np.empty((len(plan.parts), 2, shape[1]))
+    plan.features.relu_layer(
+        first.weight,
+        first.bias,
+        plan.parts,
+        out=active1,
+        sums=sums,
+    )
+    state1 = plan.statistics(0, sums)
+    plan.run(
+        hidden_forward,
+        active1,
+        *folded(state1, first, dtype),
+        plan.parts.start,
+        plan.parts.chunk,
+        plan.dropout(0, dtype),
+        column_tiles(second.weight.T),
+        second.bias,
+        dropped1,
+        active2,
+        sums,
+    )
+    plan.states[:] = [state1, plan.statistics(1, sums)]
+    return buffers
+
+
+def folded(state: NormState, layer: Layer, dtype: Any) -> tuple[Array, Array]:
+    """Return normalisation, gain and shift as one factor and one offset per chunk."""
+    scale = state.inverse * layer.gain
+    return scale.astype(dtype), (layer.shift - state.mean * scale).astype(dtype)
+
+
+class _NormGradient:
+    """Back through dropout, normalisation and ReLU of one layer, in two passes."""
+
+    def __init__(self, plan: Plan, layer: int, dtype: np.dtype[Any]) -> None:
+        state = plan.states[layer]
+        self.plan, self.layer, self.dtype = plan, layer, dtype
+        self.mean, self.inverse = state.mean.astype(dtype), state.inverse.astype(dtype)
+        self.dropout = plan.dropout(layer, dtype)
+        self.sums = np.empty((len(plan.parts), 2, state.mean.shape[1]))
+        self.bias_sums = np.empty((len(plan.parts), state.mean.shape[1]))
+
+    def finish_sums(self) -> None:
+        """Add up the parts' sums once they are all there."""
+        total = self.plan.parts.by_chunk(self.sums)  # (chunks, 2, h)
+        self.plain, self.normed = total.sum(axis=0)
+        means = total / self.plan.parts.sizes[:, None, None]
+        if self.plan.norms[self.layer].running_mean is not None:
+            means = np.zeros_like(total)  # the statistics do not depend on the input
+        self.means = [means[:, i].astype(self.dtype) for i in (0, 1)]
+
+    def statistics(self, gain: Array) -> tuple[Array, ...]:
+        """Return the arrays, one row per chunk, that the second pass needs."""
+        slope = self.plan.states[self.layer].inverse * gain
+        return self.mean, self.inverse, slope.astype(self.dtype), *self.means
+
+
+def backward_hidden(
+    plan: Plan, parameters: tuple[Layer, Layer, Layer], logits: Array, buffers: Any
+) -> list[Any]:
+    """Return the gradients of all ten parameters; overwrites the buffers."""
+    first, second, head = parameters
+    active1, dropped1, active2 = buffers
+    dtype, width = active1.dtype, active1.shape[1]
+    places = (plan.parts.start, plan.parts.chunk)
+    norm1, norm2 = (_NormGradient(plan, layer, dtype) for layer in (0, 1))
+    plan.run(
+        kernels.gradient_sums, logits, active2, norm2.mean, norm2.inverse, *places,
+        *norm2.dropout, norm2.sums,
+    )  # fmt: skip
+    norm2.finish_sums()
+    groups = np.arange(_GROUPS + 1, dtype=np.int64) * len(plan.parts) // _GROUPS
+    weight_sums = np.zeros((_GROUPS, *inner_shape(width, width)), dtype)
+    arguments = (
+        logits, active2, norm2.statistics(second.gain * head.weight[0]),
+        norm2.dropout, *places, groups, column_tiles(second.weight), dropped1,
+        active1, (norm1.mean, norm1.inverse), norm1.dropout, norm2.bias_sums,
+        weight_sums, norm1.sums,
+    )  # fmt: skip
+    run_shares(partial(hidden_backward, *arguments), _GROUPS)
+    norm1.finish_sums()
+    plan.run(
+        kernels.gradient_through, dropped1, active1, *norm1.statistics(first.gain),
+        *places, *norm1.dropout, dropped1, norm1.bias_sums,
+    )  # fmt: skip
+    weight1 = plan.features.weight_gradient(dropped1)
+    weight2 = from_inner_tiles(weight_sums.sum(axis=0), width, width)
+    head_weight = second.gain * norm2.normed + second.shift * norm2.plain
+    return [
+        weight1, norm1.bias_sums.sum(axis=0), norm1.normed, norm1.plain,
+        weight2, norm2.bias_sums.sum(axis=0),
+        head.weight[0] * norm2.normed, head.weight[0] * norm2.plain,
+        np.stack([-head_weight, head_weight]),
+        np.array([-1.0, 1.0]) * logits.sum(dtype=np.float64),
+    ]  # fmt: skip
+
+
+class FusedMLP(torch.autograd.Function):
+    """The whole MLP as one differentiable function of its ten parameters.
+
+    Pairs come in blocks, one plan each; blocks share nothing but the parameters. A
+    single block keeps its buffers for the backward pass; of several, as many keep
+    them as :data:`KEPT_BYTES` allows, and the others compute them again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, plans: Sequence[Plan], *parameters: Tensor) -> Tensor:
+        """Return the logit of every pair: the difference of the two outputs."""
+        first, second, head = layers(parameters)
+        room = KEPT_BYTES if any(ctx.needs_input_grad) else 0
+        kept: list[list[Array] | None] = []
+        logits = []
+        for plan in plans:
+            buffers = forward_hidden(plan, first, second)
+            logits.append(_head(plan, second, head, buffers[2]))
+            room -= sum(array.nbytes for array in buffers)
+            keep = any(ctx.needs_input_grad) and (room >= 0 or len(plans) == 1)
+            kept.append(buffers if keep else None)
+            if not keep:
+                plan.buffers.give_back(buffers)
+        ctx.plans, ctx.kept = plans, kept
+        ctx.save_for_backward(*parameters)
+        joined = logits[0] if len(logits) == 1 else np.concatenate(logits)
+        return torch.from_numpy(joined).add_(float(head.bias[0]))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        """Return the gradients of the parameters."""
+        parameters = ctx.saved_tensors
+        first, second, head = layers(parameters)
+        gradient = upstream[0].contiguous().numpy()
+        total: list[Any] = []
+        start = 0
+        for index, plan in enumerate(ctx.plans):
+            # A second backward pass finds its buffers overwritten: computed anew.
+            buffers = ctx.kept[index] or forward_hidden(plan, first, second)
+            ctx.kept[index] = None
+            own = gradient[start : start + len(plan.features), None]
+            start += len(plan.features)
+            found = backward_hidden(plan, (first, second, head), own, buffers)
+            plan.buffers.give_back(buffers)
+            if total:
+                found = [a + b for a, b in zip(total, found, strict=True)]
+            total = found
+        return None, *(
+            torch.as_tensor(gradient, dtype=parameter.dtype)
+            for gradient, parameter in zip(total, parameters, strict=True)
+        )
+
+
+def _head(plan: Plan, second: Layer, head: Layer, active: Array) -> Array:
+    """Return the logits without their bias."""
+    logit = np.empty(len(plan.features), active.dtype)
+    plan.run(
+        kernels.norm_dropout_dot,
+        active,
+        *folded(plan.states[1], second, active.dtype),
+        plan.parts.start,
+        plan.parts.chunk,
+        *plan.dropout(1, active.dtype),
+        head.weight[0],
+        logit,
+    )
+    return logit
+
+
+class PairWeight(torch.autograd.Function):
+    """The second probability: the sigmoid of the logit."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:
+        """Return the probabilities."""
+        weights = torch.sigmoid(logits)
+        ctx.save_for_backward(weights)
+        return weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
+        """Return the gradient of the logits."""
+        (weights,) = ctx.saved_tensors
+        # In this order, which is not torch's: recorded runs depend on the last bit.
+        gradient: Tensor = upstream[0] * weights * (1 - weights)
+        return gradient
+
+
+def layers(parameters: Sequence[Tensor]) -> tuple[Layer, Layer, Layer]:
+    """Return the parameters as arrays; the head as the difference of its two rows.
+
+    The second probability of a softmax over two logits is the sigmoid of their
+    difference.
+    """
+    arrays = [tensor.detach().contiguous().numpy() for tensor in parameters]
+    head, offset = arrays[8], arrays[9]
+    none = np.empty(0, head.dtype)
+    difference = Layer(head[1:] - head[:1], offset[1:] - offset[:1], none, none)
+    return Layer(*arrays[:4]), Layer(*arrays[4:8]), difference
 
 
 class PairMLP(nn.Module):

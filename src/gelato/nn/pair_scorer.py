@@ -11,11 +11,9 @@ from gelato.errors import GelatoError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.chunks import use_threads
 from gelato.kernels.pair_logits import score_columns
-from gelato.kernels.tiles import COLUMNS, column_tiles
+from gelato.kernels.tiles import COLUMNS, Array, column_tiles, tiled
 from gelato.nn.first_layer import AttributeRows
-from gelato.nn.fused_mlp import layers
-from gelato.nn.pair_mlp import PairMLP
-from gelato.nn.sparse_rows import Array, tiled
+from gelato.nn.pair_mlp import PairMLP, layers
 
 
 class PairMLPScorer:

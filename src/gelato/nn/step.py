@@ -16,11 +16,18 @@ import torch
 from torch import Tensor
 
 from gelato.errors import UsageError
-from gelato.kernels.group_loss import NPairTerms, n_pair_terms, through_deviation
 from gelato.kernels.walk_structure import PairLists, StepMatrix
-from gelato.nn.autocovariance import Walk, as_array, sum_of_squares
-from gelato.nn.standardise import IntArray, Sigma, TrainingPairs
-from gelato.nn.walk_passes import pull_gradients, score_pairs
+from gelato.nn.autocovariance import (
+    IntArray,
+    Sigma,
+    TrainingPairs,
+    Walk,
+    as_array,
+    pull_gradients,
+    score_pairs,
+    sum_of_squares,
+)
+from gelato.nn.losses import NPairTerms, n_pair_terms, through_deviation
 
 Groups = npt.NDArray[np.int32]
 
@@ -62,7 +69,7 @@ def n_pair_step(
     Parameters
     ----------
     weights, pairs, positives, negatives, t, hidden
-        As for :func:`gelato.nn.standardise.standardised_scores`.
+        As for :func:`gelato.nn.autocovariance.standardised_scores`.
     groups : (K,) int32
         The positive, 0 .. P-1, that each negative is dealt to.
     """

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gelato.errors import UnsupportedGraphError, UsageError
 from gelato.graph import Graph, IntArray, find_pairs
+from gelato.kernels.chunks import generator
 from gelato.nn.dense import (
     DENSE_LIMIT,
     Masking,
@@ -20,7 +21,6 @@ from gelato.nn.dense import (
     dense_standardise,
 )
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.training.batches import generator
 from gelato.training.gelato_task import EnhancedTask, StepSettings, hide_edges
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,9 +20,8 @@ import torch
 from torch import Tensor, nn, optim
 
 from gelato.errors import GelatoError, UsageError
-from gelato.training.batches import generator
+from gelato.kernels.chunks import generator
 from gelato.training.checkpoints import Progress, Snapshot, load_checkpoint
-from gelato.training.step_times import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,37 @@ CHECKPOINT = "checkpoint.safetensors"
 _LARGE = 1_000_000  # parameters
 _COPY_SECONDS = 2.0  # between copies of a training's state
 _WRITING_SHARE = 20  # writing takes at most this part of the time
+
+
+class Clock:
+    """Adds up wall-clock seconds by phase.
+
+    Examples
+    --------
+    >>> clock = Clock()
+    >>> with clock("mlp"):
+    ...     pass
+    >>> list(clock.seconds)
+    ['mlp']
+    """
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        """Time the body as part of a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] += time.perf_counter() - started
+
+    def lap(self) -> dict[str, float]:
+        """Return the seconds by phase since the last lap, and start anew."""
+        lap = {phase: round(seconds, 6) for phase, seconds in self.seconds.items()}
+        self.seconds.clear()
+        return lap
 
 
 class StopTraining(Exception):  # noqa: N818 - a signal, as StopIteration is

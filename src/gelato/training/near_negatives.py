@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import UsageError
+from gelato.kernels.chunks import generator
 from gelato.kernels.deal import NearDealer
 from gelato.kernels.near_pairs import NearPairs
 from gelato.kernels.walk_structure import WalkStructure
 from gelato.nn.step import FarSample
-from gelato.training.batches import NegativePairs, generator
-from gelato.training.negatives import Negatives, Scorer
+from gelato.training.negatives import NegativePairs, Negatives, Scorer
 
 IntArray = npt.NDArray[np.int64]
 NegativeKinds = Literal["auto", "all", "near"]

@@ -12,10 +12,9 @@ from gelato.nn.losses import CrossEntropyLoss, make_loss
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
 from gelato.ranking import all_pairs, rank_counts
-from gelato.training.batches import PositiveBatches
 from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.negatives import ListedTraining, listed_negatives
-from gelato.training.step_times import Clock
+from gelato.training.loop import Clock
+from gelato.training.negatives import ListedTraining, PositiveBatches, listed_negatives
 from gelato.training.validation import REPORTED, validation_values
 
 

@@ -3,47 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from gelato.splits import EdgeSplit
-
-
-class Clock:
-    """Adds up wall-clock seconds by phase.
-
-    Examples
-    --------
-    >>> clock = Clock()
-    >>> with clock("mlp"):
-    ...     pass
-    >>> list(clock.seconds)
-    ['mlp']
-    """
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        """Time the body as part of a phase."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] += time.perf_counter() - started
-
-    def lap(self) -> dict[str, float]:
-        """Return the seconds by phase since the last lap, and start anew."""
-        lap = {phase: round(seconds, 6) for phase, seconds in self.seconds.items()}
-        self.seconds.clear()
-        return lap
-
 
 _PLENTY = 20  # steps: their median is steady
 _LONG = 10  # times the time given: so long a first step is enough

@@ -12,10 +12,17 @@ from torch import Tensor, nn
 
 from gelato.errors import UnknownNameError
 from gelato.graph import IntArray
-from gelato.nn.autocovariance import Walk, list_scores, sum_of_squares
-from gelato.nn.standardise import TrainingPairs, choose_sigma, estimated_squares
+from gelato.kernels.chunks import generator
+from gelato.nn.autocovariance import (
+    TrainingPairs,
+    Walk,
+    choose_sigma,
+    estimated_squares,
+    list_scores,
+    sum_of_squares,
+)
 from gelato.ranking import RankCounts, metrics
-from gelato.training.batches import NegativePairs, generator
+from gelato.training.negatives import NegativePairs
 
 Metric = Callable[[RankCounts], float]
 

@@ -18,15 +18,15 @@ from torch.nn import functional
 
 from gelato.baselines.shared_layers.link_module import LinkModule
 from gelato.graph import IntArray
+from gelato.kernels.chunks import generator
 from gelato.kernels.walk_structure import WalkStructure
 from gelato.nn.losses import NPairLoss
 from gelato.ranking import all_pairs, metrics, rank_counts
 from gelato.ranking.counts import counts_of_scores
 from gelato.ranking.evaluate import candidates_of, sample_negatives
 from gelato.splits import EdgeSplit
-from gelato.training.batches import NegativePairs, PositiveBatches, generator
-from gelato.training.negatives import UnbiasedNegatives
-from gelato.training.step_times import Clock
+from gelato.training.loop import Clock
+from gelato.training.negatives import NegativePairs, PositiveBatches, UnbiasedNegatives
 from gelato.training.validation import REPORTED, validation_values
 
 SAMPLED = ("sampled-auc", "sampled-ap", "sampled-mean")

@@ -20,9 +20,9 @@ from gelato.baselines.shared_layers.network import GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings, NetworkTask
 from gelato.baselines.shared_layers.subgraphs import Packed, subgraph_sizes
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.kernels.chunks import run_shares
+from gelato.kernels.chunks import generator, run_shares
 from gelato.splits import EdgeSplit
-from gelato.training.batches import NegativePairs, generator
+from gelato.training.negatives import NegativePairs
 
 
 class SubgraphTask(NetworkTask):
