@@ -191,13 +191,10 @@ def repeated_stems(every: dict[str, Module]) -> dict[str, list[str]]:
 
 
 def _verbs(every: dict[str, Module]) -> Iterator[str]:
-    """Yield the modules of the command line that add a verb."""
-    for module in every.values():
-        if module.room == "cli" and any(
-            isinstance(node, ast.FunctionDef) and node.name == "add"
-            for node in module.tree.body
-        ):
-            yield module.name
+    """Yield the modules of the verbs that the command line lists."""
+    for node in every["gelato.cli.app"].tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VERBS":
+            yield from (f"gelato.cli.{verb}" for verb in ast.literal_eval(node.value))
 
 
 def looks_inside(every: dict[str, Module]) -> list[str]:
