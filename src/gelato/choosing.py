@@ -174,6 +174,8 @@ def choose_model(
     """
     if not seconds > 0:
         raise UsageError(f"The time budget is {seconds} s, but must be positive.")
+    if train and split.graph.num_attributes:
+        import gelato.training.loop  # noqa: F401 - loaded before the clock starts
     with use_threads(threads):
         trials = Trials(split, seconds=seconds, seed=seed, progress=progress)
         tried = trials.run(train=train)

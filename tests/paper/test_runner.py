@@ -213,7 +213,7 @@ def test_a_killed_run_leaves_no_record_and_ends_as_if_nothing_had_been(
     )
     assert killed.returncode == -9
     assert not list(results.rglob("*.json"))
-    assert (work / spec.name / "lock").exists()  # a lock that nobody holds
+    assert (work / f".{spec.name}.lock").exists()  # a lock that nobody holds
     record = perform(spec, *places)
     fresh = perform(spec, tmp_path / "other", tmp_path / "elsewhere")
     assert record["metrics"]["ap"] == fresh["metrics"]["ap"]

@@ -232,9 +232,9 @@ class RunOptions(EngineOptions):
         """Let everything inside use so many threads; a forecast needs no engine."""
         from gelato.engines import use_threads
 
-        with use_threads(self.threads):
-            with nullcontext() if self.dry_run else super().around():
-                yield
+        engine = nullcontext() if self.dry_run else super().around()
+        with use_threads(self.threads), engine:
+            yield
 
 
 @dataclass(frozen=True)
