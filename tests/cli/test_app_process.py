@@ -71,10 +71,10 @@ def test_a_reader_that_leaves_is_no_error(small):
 
 
 def test_broken_pipe_exit_code(monkeypatch, gelato):
-    def leave(_):
+    def leave():
         raise BrokenPipeError
 
-    monkeypatch.setattr("gelato.cli.app._invoke", leave)
+    monkeypatch.setattr("gelato.models.registry.entries", leave)
     monkeypatch.setattr("gelato.cli.app.os.dup2", lambda *_: None)
     monkeypatch.setattr("sys.stdout.fileno", lambda: 1, raising=False)
     assert gelato("list").code == 141
@@ -83,12 +83,14 @@ def test_broken_pipe_exit_code(monkeypatch, gelato):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_interrupt():
     code = (
-        "import gelato.cli.app as app, sys, time\n"
-        "def work(_):\n"
+        "import sys, time\n"
+        "from gelato.cli import app\n"
+        "from gelato.models import registry\n"
+        "def work():\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
-        "app._invoke = work\n"
-        "sys.exit(app.run([]))\n"
+        "registry.entries = work\n"
+        "sys.exit(app.run(['list']))\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -109,12 +111,12 @@ def test_interrupt():
 def test_unexpected_exceptions_ask_for_a_report(monkeypatch, capsys, debug):
     from gelato.cli import app
 
-    def fail(_):
+    def fail():
         raise ZeroDivisionError("one\ntwo")
 
     monkeypatch.setenv("GELATO_DEBUG", debug)
-    monkeypatch.setattr(app, "_invoke", fail)
-    assert app.run([]) == 1
+    monkeypatch.setattr("gelato.models.registry.entries", fail)
+    assert app.run(["list"]) == 1
     printed = capsys.readouterr().err
     assert "unexpected ZeroDivisionError: one two" in printed
     assert "report" in printed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import polars as pl
 import pytest
 
 import gelato as library
-from gelato.cli.compare import Comparing
+from gelato.cli.progress import fit_model
 from gelato.comparison.summary import rank_models
 
 MODELS = "cn,ac,pa"
@@ -192,14 +193,14 @@ class TestInterruption:
         """Let Ctrl-C arrive when the model of a certain run is about to be fitted."""
 
         def at(place):
-            fit = Comparing._fit
+            runs = count()
 
-            def struck(self, run):
-                if run.place == place:
+            def struck(*arguments):
+                if next(runs) == place:
                     raise KeyboardInterrupt
-                return fit(self, run)
+                return fit_model(*arguments)
 
-            monkeypatch.setattr(Comparing, "_fit", struck)
+            monkeypatch.setattr("gelato.cli.compare.fit_model", struck)
 
         return at
 
@@ -212,6 +213,7 @@ class TestInterruption:
         assert result.json["complete"] is False
         kept = pl.read_csv(tmp_path / "runs.csv")
         assert len(result.json["runs"]) == kept.height == 8
+        strike(4)
         shown = gelato(*options)
         assert shown.code == 130
         assert "in percent" in shown.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import gelato as library
 from gelato.cli.options import DataOptions, SplitOptions
 from gelato.cli.tune import STUDY, option_words
-from gelato.tuning.trial_loop import TrialLoop
+from gelato.tuning.trial import TrialRunner
 from support.refusals import refused
 
 
@@ -145,14 +146,14 @@ class TestInterrupted:
     @pytest.fixture
     def struck(self, monkeypatch):
         """Strike when the third trial begins."""
-        run = TrialLoop._run
+        run, trials = TrialRunner.run, count()
 
-        def strike(self, live, number):
-            if number == 2:
+        def strike(*arguments):
+            if next(trials) == 2:
                 raise KeyboardInterrupt
-            return run(self, live, number)
+            return run(*arguments)
 
-        monkeypatch.setattr(TrialLoop, "_run", strike)
+        monkeypatch.setattr(TrialRunner, "run", strike)
         monkeypatch.setattr(sys, "argv", ["gelato", "tune", "-o", "tuned"])
 
     def test_keeps_what_was_finished(self, gelato, small, struck, monkeypatch):

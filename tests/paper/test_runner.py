@@ -86,7 +86,7 @@ def test_a_record_tells_the_threads_that_were_used(places, monkeypatch):
 
 def test_nothing_is_run_twice(places, monkeypatch):
     first = perform(TRAINED, *places)
-    monkeypatch.setattr(runs, "_run", lambda *_: pytest.fail("it was run again"))
+    monkeypatch.setattr(runs, "load_dataset", lambda *_: pytest.fail("run again"))
     assert perform(TRAINED, *places)["digest"] == first["digest"]
     assert find_result(places[0], PLAIN) is None
 
@@ -150,7 +150,7 @@ def test_a_second_process_waits_and_does_not_repeat(places, tmp_path):
         "from gelato.paper import runner as runs\n"
         "def fail(*_):\n"
         "    raise AssertionError('it was run again')\n"
-        "runs._run = fail\n"
+        "runs.load_dataset = fail\n"
         "spec = runs.RunSpec('ac', 'tiny')\n"
         "report = lambda text: print(text, flush=True)\n"
         "results, work = map(Path, sys.argv[1:])\n"
