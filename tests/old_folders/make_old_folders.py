@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import polars as pl
 
-import exact_bits as bits
 import gelato
+from support import exact_bits as bits
 
 HERE = Path(__file__).parent
 FOLDERS, EXPECTED = HERE / "folders", HERE / "expected.json"

@@ -12,7 +12,9 @@ import shutil
 import sys
 
 import pytest
-from make_old_folders import (
+
+import gelato
+from old_folders.make_old_folders import (
     COMMANDS,
     DATA,
     EVALUATION,
@@ -29,9 +31,7 @@ from make_old_folders import (
     summary_of,
     trials_of,
 )
-
-import exact_bits as bits
-import gelato
+from support import exact_bits as bits
 
 KNOWN = json.loads(EXPECTED.read_text("utf-8"))
 OTHER = bits.other_machine(KNOWN["machine"])
