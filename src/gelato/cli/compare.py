@@ -396,8 +396,13 @@ def finish(
     against: str | None,
 ) -> None:
     """Show and keep what was measured, be it all or what an interruption left."""
-    from gelato.comparison import summary as wording
-    from gelato.comparison.summary import rank_models
+    from gelato.comparison.summary import (
+        advice,
+        covered,
+        rank_models,
+        told_apart,
+        unadjusted,
+    )
 
     ranking = rank_models(job.rows, against=against)
     first = job.splits[0]
@@ -406,15 +411,15 @@ def finish(
         f"{text.count(first.num_candidates('test'))} candidate pairs"
     )
     fair = [entry for entry in ranking if not entry["biased"]]
-    verdicts = wording.told_apart(fair, text.shortened)
+    verdicts = told_apart(fair, text.shortened)
     table = comparison_table(ranking)
     if not console.fits(table):
         table = comparison_table(ranking, narrow=True)
     console.show(f"{title}{_runs_text(ranking)}\n", table)
     if fair:
-        said = [*verdicts, wording.covered(fair), wording.unadjusted(fair)]
+        said = [*verdicts, covered(fair), unadjusted(fair)]
         if first.kind == "random":  # others are what they are
-            said.append(wording.advice(fair))
+            said.append(advice(fair))
         console.show("", *filter(None, said))
     if len(fair) < len(ranking):
         console.show(
@@ -423,7 +428,7 @@ def finish(
         )
     job.show_tuned()
     _keep(console, job, ranking, keep, loaded.name)
-    told = {"covers": wording.covered(fair) if fair else "", "verdicts": verdicts}
+    told = {"covers": covered(fair) if fair else "", "verdicts": verdicts}
     console.give(_document(job, loaded, told | {"against": against}, ranking))
 
 

@@ -10,9 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gelato.comparison import summary as wording
 from gelato.comparison.runs import RESAMPLED, measure_fitted
-from gelato.comparison.summary import rank_models
+from gelato.comparison.summary import (
+    covered,
+    rank_models,
+    told_apart,
+    unadjusted,
+)
 from gelato.errors import InputError, StoredFileError
 from gelato.models.registry import restore
 from gelato.report.contents import FORMAT
@@ -89,7 +93,7 @@ def summarise_rows(
         )
     ranking = rank_models(rows, against=against, metrics=_METRICS)
     fair = [entry for entry in ranking if not entry["biased"]]
-    meaning = [wording.covered(fair), wording.unadjusted(fair)]
+    meaning = [covered(fair), unadjusted(fair)]
     made: dict[str, Any] = plain(
         {
             "format": FORMAT,
@@ -98,7 +102,7 @@ def summarise_rows(
             "splits": sorted({row["split"] for row in rows}),
             "against": fair[0]["against"],
             "budget": next((e["budget"] for e in fair if e["budget"]), None),
-            "verdicts": wording.told_apart(fair, partial(shortened, most=LONGEST)),
+            "verdicts": told_apart(fair, partial(shortened, most=LONGEST)),
             "meaning": [text for text in meaning if text],
             "ranking": ranking,
             "runs": [
