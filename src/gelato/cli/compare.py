@@ -350,7 +350,7 @@ class Comparing:
             self._tell(run, "tuning")
         with self.console.progress(f"tuning {run.label}") as bar:
             return self.budget.spend(
-                run.model, run.split, lambda _, done, total: bar(done, total)
+                run.model, run.split, lambda _, done, total: bar(int(done), int(total))
             )
 
     def tell_budget(self) -> None:

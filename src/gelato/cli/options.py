@@ -44,10 +44,9 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
         kind: Any = hints[name]
         if is_dataclass(kind):
             groups[name] = kind
-            own = get_type_hints(kind)
+            own, panel = get_type_hints(kind), groups[name].panel
             unfolded += [
-                _parameter(one.name, own[one.name], one, kind.panel)
-                for one in fields(kind)
+                _parameter(one.name, own[one.name], one, panel) for one in fields(kind)
             ]
         else:
             unfolded.append(_parameter(name, kind, parameter.default, None))

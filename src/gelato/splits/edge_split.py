@@ -299,7 +299,7 @@ class EdgeSplit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies the split, and its sizes, as plain data."""
-        sizes = {part: len(self.positives(part)) for part in PARTS}
+        sizes = {str(part): len(self.positives(part)) for part in PARTS}
         about = {"kind": self.kind, "seed": self.seed}
         return {**about, "fingerprint": self.fingerprint, **sizes}
 
