@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import signal
 import subprocess
@@ -47,11 +47,11 @@ def test_light_commands_import_nothing_heavy(arguments, allowed):
     assert result.stdout
 
 
-def test_json_alone_is_on_stdout(small):
-    result = python("-m", "gelato", "predict", "--edges", small.edges, "--json")
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["links"]
-    assert "note: " in result.stderr
+def test_json_alone_is_on_stdout(gelato, small):
+    result = gelato("predict", "--edges", small.edges, "--json")
+    assert result.code == 0
+    assert result.json["links"]
+    assert "note: " in result.err
 
 
 def test_exit_codes(tmp_path):
@@ -59,8 +59,8 @@ def test_exit_codes(tmp_path):
     assert python("-m", "gelato", "check", "--colour").returncode == 2
 
 
-def test_a_reader_that_leaves_is_no_error(small):
-    command = f'"{sys.executable}" -m gelato predict --edges "{small.edges}" --json'
+def test_a_reader_that_leaves_is_no_error():
+    command = f'"{sys.executable}" -m gelato list --json'
     shell = f"{command} | head -c 10; echo; echo ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, timeout=120
@@ -123,11 +123,11 @@ def test_unexpected_exceptions_ask_for_a_report(monkeypatch, capsys, debug):
     assert ("Traceback" in printed) == bool(debug)
 
 
-def test_ascii_terminals_get_escapes(write):
+def test_ascii_terminals_get_escapes(write, monkeypatch):
+    from gelato.cli.app import run
+
     edges = write("edges.csv", "source,target\nä,b\nb,c\nc,d\nd,e\n".encode())
-    result = python(
-        *("-m", "gelato", "predict", "--edges", edges, "--top", "3"),
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert result.returncode == 0, result.stderr
-    assert r"\xe4" in result.stdout
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    assert run(["predict", "--edges", str(edges), "--top", "3"]) == 0
+    assert rb"\xe4" in printed.getvalue()
