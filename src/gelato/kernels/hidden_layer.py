@@ -6,10 +6,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from gelato.kernels.chunks import mix
 from gelato.kernels.tiles import add_inner_product, rows_times
@@ -28,28 +24,6 @@ def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
     chance = round((1.0 - drop) * 2.0**_DIGITS)
     last = (chance & -chance).bit_length() - 1
     return chance, last, np.dtype(dtype).type(1.0 / (1.0 - drop))
-
-
-@intrinsic
-def _spread_bits(typing_context: Any, out: Any, bits: Any, factor: Any) -> Any:
-    """Write ``factor`` to the elements of ``out`` (64,) whose bit is 1, 0 elsewhere."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = make_array(signature.args[0])(context, builder, args[0]).data
-        scalar = context.get_data_type(signature.args[0].dtype)
-        vector = ir.VectorType(scalar, _WORD)
-        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), _WORD))
-        blank = ir.Constant(vector, ir.Undefined)
-        first = builder.insert_element(blank, args[2], ir.Constant(ir.IntType(32), 0))
-        pattern = ir.Constant(ir.VectorType(ir.IntType(32), _WORD), [0] * _WORD)
-        spread = builder.shuffle_vector(first, blank, pattern)
-        zeros = ir.Constant(vector, [0.0] * _WORD)
-        target = builder.bitcast(data, vector.as_pointer())
-        align = signature.args[0].dtype.bitwidth // 8
-        builder.store(builder.select(chosen, spread, zeros), target, align=align)
-        return context.get_dummy_value()
-
-    return types.void(out, types.uint64, out.dtype), emit
 
 
 @numba.njit(cache=True, nogil=True)
@@ -72,7 +46,9 @@ def keep_row(
         for digit in range(last, _DIGITS):
             drawn = mix(key ^ (counter + np.uint64(digit)))
             bits = bits | drawn if (chance >> digit) & 1 else bits & drawn
-        _spread_bits(keep[word * _WORD :], bits, factor)
+        for k in range(_WORD):
+            kept = (bits >> np.uint64(k)) & np.uint64(1)
+            keep[word * _WORD + k] = factor if kept else 0
 
 
 @numba.njit(cache=True, nogil=True)

@@ -4,8 +4,8 @@ A BLAS would do, but not inside a compiled loop: here a part's rows are multipli
 they are still in the cache, by the thread that made them, and the result does not
 depend on how many threads a BLAS may use. A tile of 6 x 16 numbers fills the vector
 registers of common processors. ``SparseRows`` is a constant sparse matrix that
-multiplies dense tables fast, from either side. All hand-written LLVM is here;
-``benchmarks/tiles.py`` measures what it gains.
+multiplies dense tables fast, from either side. ``benchmarks/tiles.py`` measures what
+writing these loops by hand gains.
 """
 
 from __future__ import annotations

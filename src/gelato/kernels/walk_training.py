@@ -8,7 +8,7 @@ N = D^-1/2 A D^-1/2, the symmetric form of the walk, so that
 With c = row u of N^(t-1), the middle factor is the sum over the neighbours l of v of
 c[l] N[l, v]: a gather over one end of the pair. One array of values serves the walk,
 the gather and the gradient, and the gradient with respect to the degrees inside N
-follows at the very end from the one with respect to N (see ``gelato.nn.autocovariance``).
+follows at the very end from the one with respect to N (see :func:`fold_chunks`).
 
 The gradient is one-sided: each pair is visited once, at its row. Memory is O(n) per
 thread, plus one gradient of N per chunk. Nothing here knows about torch, masks or
