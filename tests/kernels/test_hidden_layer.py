@@ -131,7 +131,7 @@ def test_parts_cover_the_rows_within_chunks(rows, chunk):
 
 def test_no_parts_are_no_work():
     assert len(Parts.cut(0, 5)) == 0
-    run_shares(lambda start, stop: pytest.fail("called"), 0, 2)
+    run_shares(lambda start, stop: pytest.fail("called"), 0)
 
 
 def masks(drop, rows=4000, width=96, key=1):
