@@ -353,6 +353,7 @@ class EdgeRows:
     columns: dict[str, str]
     notes: list[str] = field(default_factory=list)
     without_id: int = 0
+    times_are_dates: bool = False
 
 
 def read_edge_rows(
@@ -389,7 +390,9 @@ def read_edge_rows(
         listed = ", ".join(unused[:10])
         notes.append(f"{table.name}: columns not used: {listed}")
     without = rows - table.frame.height
-    return EdgeRows(source_ids, target_ids, weights, times, columns, notes, without)
+    dated = times is not None and to_dates(table.frame[columns["time"]]) is not None
+    ends = (source_ids, target_ids)
+    return EdgeRows(*ends, weights, times, columns, notes, without, dated)
 
 
 def _read_weights(table: Table, column: str) -> tuple[FloatArray, list[str]]:

@@ -587,6 +587,7 @@ def _report(
         nodes_without_edges=int(np.count_nonzero(~linked)),
         nodes_without_attributes=without,
         rows_without_id=state.without_id,
+        times_are_dates=state.rows.times_are_dates,
         bipartite=graph.sides is not None,
         column_choices=data.choices,
         scales=dict(data.scales),

@@ -50,6 +50,8 @@ class ReadReport:
         The size of the graph.
     self_loops, zero_weights, repeated_edges : int
         Rows dropped (loops, weight 0) or merged into another.
+    times_are_dates : bool
+        Whether the times of the edges are seconds since 1970, read from dates.
     rows_without_id : int
         Rows of either table that were dropped because an id was missing.
     nodes_without_edges, nodes_without_attributes : int
@@ -81,6 +83,7 @@ class ReadReport:
     nodes_without_edges: int
     nodes_without_attributes: int
     rows_without_id: int = 0
+    times_are_dates: bool = False
     bipartite: bool = False
     column_choices: tuple[ColumnChoice, ...] = ()
     scales: dict[str, tuple[float, float]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from gelato.splits.splitters import (
     split_edges,
     split_given,
     split_many,
+    split_rolling,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "split_edges",
     "split_given",
     "split_many",
+    "split_rolling",
 ]

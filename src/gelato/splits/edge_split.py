@@ -300,7 +300,9 @@ class EdgeSplit:
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies the split, and its sizes, as plain data."""
         sizes = {str(part): len(self.positives(part)) for part in PARTS}
-        about = {"kind": self.kind, "seed": self.seed}
+        about: dict[str, Any] = {"kind": self.kind, "seed": self.seed}
+        if self.kind == "temporal":
+            about["unseen"] = self.num_unseen("test")
         return {**about, "fingerprint": self.fingerprint, **sizes}
 
     def positives(self, part: Part) -> IntArray:
@@ -327,6 +329,12 @@ class EdgeSplit:
         both = np.concatenate([self.train, self.valid])
         both = both[np.argsort(pair_keys(both, self.graph.num_nodes))]
         return {"train": self.train[:0], "valid": self.train, "test": both}
+
+    def num_unseen(self, part: Part) -> int:
+        """Return how many edges of a part have an end that no edge known before has."""
+        seen = np.zeros(self.graph.num_nodes, dtype=bool)
+        seen[self.known(part)] = True
+        return int(np.count_nonzero(~seen[self.positives(part)].all(axis=1)))
 
     def num_candidates(self, part: Part) -> int:
         """Return how many pairs are ranked for a part: all that are not known."""

@@ -1,17 +1,31 @@
-"""Splits by shares of the edges: at random as in the paper, or by time."""
+"""Splits: at random as in the paper, by time, or as given."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import date
+from itertools import zip_longest
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gelato.errors import InputError, UsageError
-from gelato.graph import Graph, IntArray, as_id_array, canonical_pairs, pair_keys
+from gelato.graph import (
+    FloatArray,
+    Graph,
+    IntArray,
+    as_id_array,
+    canonical_pairs,
+    pair_keys,
+)
 from gelato.io import as_graph, read_graph, read_pairs
+from gelato.io.tables import to_dates, to_numbers
 from gelato.splits.edge_split import EdgeSplit, Part, with_added_edges
+from gelato.text import plural
+
+Moment: TypeAlias = float | str | date  # a datetime is a date
 
 
 def split_edges(
@@ -71,39 +85,154 @@ def split_many(
 
 
 def split_by_time(
-    graph: Graph, *, valid: float = 0.05, test: float = 0.10
+    graph: Any,
+    *,
+    valid: float = 0.05,
+    test: float | None = None,
+    cutoff: Moment | None = None,
+    until: Moment | None = None,
 ) -> EdgeSplit:
     """Split the edges by time: the latest are test edges, those before validation.
 
-    Parts have the sizes of :func:`split_edges`. Edges of equal time are taken in the
-    order of their pairs, so that the split is always the same.
+    Edges of equal time are taken in the order of their pairs, so that the split is
+    always the same. How many test edges have an end that no earlier edge has is told
+    in the notes of the split's graph: no predictor can know such a node by its edges.
+
+    Parameters
+    ----------
+    graph : Graph, or whatever :func:`gelato.read_graph` reads
+        With a time for every edge.
+    valid, test : float
+        Shares of the edges, as in :func:`split_edges` (test: 0.10). With a cut-off,
+        ``valid`` is a share of the edges before it.
+    cutoff : number or date, optional
+        Test edges are those from here on, instead of a share. A date is written as
+        ``"2006-12-09"``, with or without a time of day, or is Python's own.
+    until : number or date, optional
+        Edges from here on are left out altogether, as if they were not known yet.
     """
-    if graph.times is None:
-        raise InputError(
-            "A temporal split needs to know when each edge appeared, and the graph "
-            "has no times.",
-            hint="Name the time column: Graph.from_edges(..., time='year'), or --time.",
+    graph = as_graph(graph)
+    times = _times(graph)
+    if cutoff is not None and test is not None:
+        raise UsageError(
+            "test is a share of the edges, and cutoff decides by itself.",
+            hint="Leave one of them out.",
         )
-    num_valid, num_test = _part_sizes(graph, valid, test)
-    edges = graph.edges[np.argsort(graph.times, kind="stable")]
+    if until is not None:
+        graph, times = _known_by(graph, times, as_time(until))
+    edges = graph.edges[np.argsort(times, kind="stable")]
+    if cutoff is None:
+        num_valid, num_test = _part_sizes(graph, valid, 0.10 if test is None else test)
+    else:
+        num_test = int(np.count_nonzero(times >= as_time(cutoff)))
+        past = len(edges) - num_test
+        _refuse_empty_side(graph, times, cutoff, num_test)
+        _check_shares(valid, 0.0)
+        num_valid = min(math.floor(valid * past), past - 1)
     end_valid = len(edges) - num_test
     end_train = end_valid - num_valid
-    return EdgeSplit(
+    split = EdgeSplit(
         graph,
         train=edges[:end_train],
         valid=edges[end_train:end_valid],
         test=edges[end_valid:],
         kind="temporal",
     )
+    unseen = split.num_unseen("test")
+    if not unseen:
+        return split
+    shares = f"{unseen:,} of {plural(num_test, 'test edge')}"
+    note = f"{shares} with an end that no earlier edge has"
+    return replace(split, graph=replace(graph, notes=(*graph.notes, note)))
+
+
+def split_rolling(
+    graph: Any, cutoffs: Sequence[Moment], *, valid: float = 0.05
+) -> list[EdgeSplit]:
+    """Return one temporal split per cut-off, each with the edges up to the next one.
+
+    What came later is not in a split's graph. Give the list to
+    :func:`gelato.compare` for one table over all windows.
+
+    Examples
+    --------
+    >>> graph = Graph.from_indices(5, [(0, 1), (1, 2), (2, 3), (3, 4)], times=range(4))
+    >>> [len(split.test) for split in split_rolling(graph, [1, 3], valid=0)]
+    [2, 1]
+    """
+    moments = sorted(as_time(cutoff) for cutoff in cutoffs)
+    if not moments:
+        raise UsageError("cutoffs must name at least one time.")
+    graph = as_graph(graph)
+    return [
+        split_by_time(graph, valid=valid, cutoff=start, until=end)
+        for start, end in zip_longest(moments, moments[1:])
+    ]
+
+
+def as_time(moment: Moment) -> float:
+    """Return a time as graphs hold it: a number; dates in seconds since 1970."""
+    if isinstance(moment, int | float | np.integer | np.floating):
+        return float(moment)
+    import polars as pl
+
+    text = moment if isinstance(moment, str) else moment.isoformat()
+    found = to_dates(pl.Series([text]))
+    if found is not None and found[0].null_count() == 0 and " or " not in found[1]:
+        return float(found[0].dt.epoch("us").item() / 1e6)
+    numbers = to_numbers(pl.Series([text]))
+    if numbers.null_count():
+        raise UsageError(
+            f"{text!r} is neither a number nor a date.",
+            hint="Write dates as 2006-12-09 or 2006-12-09 18:30:00.",
+        )
+    return float(numbers.item())
+
+
+def _times(graph: Graph) -> FloatArray:
+    if graph.times is None:
+        raise InputError(
+            "A temporal split needs to know when each edge appeared, and the graph "
+            "has no times.",
+            hint="Name the time column: Graph.from_edges(..., time='year'), or --time.",
+        )
+    return graph.times
+
+
+def _known_by(graph: Graph, times: FloatArray, end: float) -> tuple[Graph, FloatArray]:
+    """Return the graph as it was before a time, and the times of its edges."""
+    early = times < end
+    later = int(np.count_nonzero(~early))
+    note = f"left out {plural(later, 'edge')} that came after the test edges"
+    notes = (*graph.notes, note) if later else graph.notes
+    known = replace(graph.with_edges(graph.edges[early]), notes=notes)
+    return known, times[early]
+
+
+def _refuse_empty_side(
+    graph: Graph, times: FloatArray, cutoff: Moment, num_test: int
+) -> None:
+    if 0 < num_test < graph.num_edges:
+        return
+    dates = (graph.reading or {}).get("times_are_dates", False)
+    first, last = (_said(time, dates) for time in (times.min(), times.max()))
+    raise InputError(
+        f"No edge is dated from the cut-off {cutoff!s} on."
+        if num_test == 0
+        else f"No edge is dated before the cut-off {cutoff!s}.",
+        hint=f"The times of the edges go from {first} to {last}.",
+    )
+
+
+def _said(time: float, is_date: bool) -> str:
+    if not is_date:
+        return f"{time:.15g}"
+    return str(np.datetime64(int(time), "s")).removesuffix("T00:00:00")
 
 
 def _part_sizes(graph: Graph, valid: float, test: float) -> tuple[int, int]:
     """Return the numbers of validation and test edges, leaving some for training."""
-    for name, share in (("valid", valid), ("test", test)):
-        if not 0 <= share < 1:
-            raise UsageError(
-                f"{name} must be a share of the edges in [0, 1), not {share}."
-            )
+    _check_shares(valid, test)
     m = graph.num_edges
     if m == 0:
         raise InputError("The graph has no edges, so there is nothing to split.")
@@ -115,6 +244,14 @@ def _part_sizes(graph: Graph, valid: float, test: float) -> tuple[int, int]:
             hint="Lower valid or test.",
         )
     return num_valid, num_test
+
+
+def _check_shares(valid: float, test: float) -> None:
+    for name, share in (("valid", valid), ("test", test)):
+        if not 0 <= share < 1:
+            raise UsageError(
+                f"{name} must be a share of the edges in [0, 1), not {share}."
+            )
 
 
 def _torch_permutation(m: int, seed: int) -> IntArray:
