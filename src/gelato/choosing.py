@@ -27,7 +27,7 @@ from gelato.ranking import metrics
 from gelato.ranking.evaluate import candidates_of, check_positives
 from gelato.ranking.forecast import forecast
 from gelato.ranking.resampling import RankedPositives, paired_gain, rank_positives
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_split
 
 Kind = Literal["plain", "attributes", "trained"]
 Progress = Callable[[str, float, float], None]
@@ -174,6 +174,7 @@ def choose_model(
     """
     if not seconds > 0:
         raise UsageError(f"The time budget is {seconds} s, but must be positive.")
+    split = as_split(split)
     if train and split.graph.num_attributes:
         import gelato.training.loop  # noqa: F401 - loaded before the clock starts
     with use_threads(threads):

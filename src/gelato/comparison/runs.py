@@ -13,6 +13,7 @@ from gelato.comparison.budgets import Budget, Tuned
 from gelato.engines import Engine, current_engine, use_engine, use_threads
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.io import as_graph
 from gelato.models.registry import make, model_class, parameter_names
 from gelato.ranking import Evaluation, evaluate
 from gelato.ranking.pair_scores import score_pairs
@@ -134,14 +135,18 @@ def draw_splits(
     """Return splits: those given, or so many random ones of a graph."""
     if count < 1:
         raise UsageError(f"The number of splits is {count}, but must be at least 1.")
-    if isinstance(data, Graph):
-        return [split_edges(data, seed=seed, **shares) for seed in range(count)]
+    given = [data] if isinstance(data, EdgeSplit) else data
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(split, EdgeSplit) for split in given
+    ):
+        graph = as_graph(data)
+        return [split_edges(graph, seed=seed, **shares) for seed in range(count)]
     if count > 1:
         raise UsageError(
             f"{count} splits cannot be drawn from splits.",
             hint="Give the graph, or leave out the number of splits.",
         )
-    return [data] if isinstance(data, EdgeSplit) else list(data)
+    return list(given)
 
 
 def measure(

@@ -366,8 +366,8 @@ def read_edge_rows(
     source, target, weight, time = wanted
     first, second = end_columns(table, source, target)
     columns = {"source": first, "target": second}
-    for role, wanted in (("weight", weight), ("time", time)):
-        chosen = _optional(table, wanted, role, columns)
+    for role, given in (("weight", weight), ("time", time)):
+        chosen = _optional(table, given, role, columns)
         if chosen is not None:
             columns[role] = chosen
     rows = table.frame.height

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError, OutputError
 from gelato.graph import Graph
-from gelato.io.tables import read_bytes
+from gelato.io.delimited import read_bytes
 from gelato.io.write import write_bytes_atomic
 
 Arrays = dict[str, np.ndarray[Any, Any]]

@@ -31,7 +31,7 @@ from gelato.predict.prediction import (
 from gelato.ranking import score_pairs
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run, save_run
 
 _NAMED = 3
@@ -202,10 +202,11 @@ class Model(ABC):
 
         Parameters
         ----------
-        data : Graph or EdgeSplit
+        data : EdgeSplit, Graph, or whatever :func:`gelato.read_graph` reads
             Known edges. Of a split only the training edges (and, for choosing an
             epoch, the validation edges) are used; predictions later walk over all.
         """
+        data = as_data(data)
         self.split_ = data if isinstance(data, EdgeSplit) else None
         self.graph_ = data.graph if isinstance(data, EdgeSplit) else data
         self.validation_counts_ = None

@@ -21,7 +21,7 @@ from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.similarity import BlockSimilarity
 from gelato.nn.two_steps import HeuristicMixture
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run
 from gelato.training.dense_task import DenseTask, refuse_dense
 from gelato.training.enhanced_scorers import HeuristicName
@@ -181,6 +181,7 @@ class Gelato(TrainedModel, EnhancedModel):
         self.training_ = None
         self.module_: nn.Module | None = None
         self.mixture_ = None
+        data = as_data(data)
         if not self._learns(data.graph if isinstance(data, EdgeSplit) else data):
             super().fit(data)
             train_graph = data.train_graph if isinstance(data, EdgeSplit) else data

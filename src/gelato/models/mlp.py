@@ -15,7 +15,7 @@ from gelato.models.trained import TrainedModel, fill_module
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run
 from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import EpochReport
@@ -123,6 +123,7 @@ class MLP(TrainedModel):
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
         """
         self.check_parameters()
+        data = as_data(data)
         graph = data.graph if isinstance(data, EdgeSplit) else data
         graph.require_undirected(f"{self.summary} ({self.name})")
         require_attributes(graph, self.name)

@@ -17,7 +17,7 @@ from gelato.models.trained import TrainedModel
 from gelato.nn.enhancement import EnhancedGraph, enhance
 from gelato.nn.similarity import SimilarityPairs
 from gelato.ranking import evaluate
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run
 from gelato.training.loop import EpochReport
 from gelato.training.negatives import ListedTraining
@@ -54,6 +54,7 @@ class CosineAutocovariance(EnhancedModel):
 
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Find the similarity pairs, as many as the training edges ask for."""
+        data = as_data(data)
         super().fit(data)
         self._find_similar(data.train_graph if isinstance(data, EdgeSplit) else data)
         return self
@@ -156,6 +157,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
         """
         self.check_parameters()
+        data = as_data(data)
         graph = data.graph if isinstance(data, EdgeSplit) else data
         require_attributes(graph, self.name)
         split = data if isinstance(data, EdgeSplit) else self._held_out(data)

@@ -27,7 +27,7 @@ from gelato.ranking.estimate import LEVEL, Estimate, check_rate, estimate_rankin
 from gelato.ranking.journal import Journal, Progress
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import as_scorer
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_split
 
 Protocol = Literal["all", "sampled"]
 Ranked = Literal["all", "sampled", "estimated"]
@@ -193,8 +193,9 @@ def evaluate(
     ----------
     model : model, scorer, callable or matrix
         What scores pairs; a model uses the training edges of the split.
-    split : EdgeSplit
-        Training, validation and test edges.
+    split : EdgeSplit, or whatever :func:`gelato.read_graph` reads
+        Training, validation and test edges; a graph is split at random, as by
+        :func:`gelato.split_edges`.
     part : {"test", "valid"}
         Whose edges are the positives.
     protocol : {"all", "sampled"}
@@ -235,6 +236,7 @@ def evaluate(
     if estimate is not None:
         check_rate(estimate)
         _refuse_sampled_estimate(protocol)
+    split = as_split(split)
     scorer = as_scorer(model, split.train_graph)
     rule = candidates_of(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)

@@ -8,6 +8,7 @@ the candidates of a part are all pairs that were not known before it.
 
 from gelato.splits.edge_split import PARTS, EdgeSplit, Part
 from gelato.splits.splitters import (
+    as_data,
     as_split,
     split_by_time,
     split_edges,
@@ -20,6 +21,7 @@ __all__ = [
     "PARTS",
     "EdgeSplit",
     "Part",
+    "as_data",
     "as_split",
     "split_by_time",
     "split_edges",

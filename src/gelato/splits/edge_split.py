@@ -100,9 +100,11 @@ def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
     order = np.argsort(pair_keys(edges, graph.num_nodes))
     count = "1 edge" if len(new) == 1 else f"{len(new):,} edges"
     notes = [f"added {count} of the given split"]
-    weights = graph.weights
+    weights, sides = graph.weights, graph.sides
     if weights is not None:
         weights = np.concatenate([weights, np.ones(len(new))])[order]
+    if sides is not None and np.any(sides[new].sum(axis=1) != 1):
+        sides = None  # the added edges join nodes of one kind
     if graph.times is not None:
         # Nobody knows when the new edges appeared, and a given split needs no times.
         notes.append("dropped the times of edges: the added ones have none")
@@ -111,6 +113,7 @@ def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
         edges=edges[order],
         weights=weights,
         times=None,
+        sides=sides,
         notes=(*graph.notes, *notes),
     )
 

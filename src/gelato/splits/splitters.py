@@ -66,6 +66,11 @@ def split_edges(
     )
 
 
+def as_data(data: Any) -> Graph | EdgeSplit:
+    """Return a graph or a split as it is, and anything else read as a graph."""
+    return data if isinstance(data, EdgeSplit) else as_graph(data)
+
+
 def as_split(data: Any) -> EdgeSplit:
     """Return a split as it is, and anything else as a graph, split at random.
 

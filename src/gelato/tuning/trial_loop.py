@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 from gelato.errors import GelatoError
 from gelato.ranking.evaluate import candidates_of, check_positives
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_split
 from gelato.tuning.plan import Plan, check_budget, make_plan
 from gelato.tuning.result import (
     TrialRecord,
@@ -254,6 +254,7 @@ def tune(
     >>> tune("ac", split, search="grid").best.parameters  # doctest: +SKIP
     {'t': 3, 'self_loops': 'isolated'}
     """
+    split = as_split(split)
     require_optuna()
     plan = make_plan(
         name,

@@ -30,7 +30,7 @@ from gelato.models.base import Model
 from gelato.models.gelato_checks import check_split
 from gelato.models.trained import TrainedModel, fill_module
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run
 from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import EpochReport, TrainSettings
@@ -219,6 +219,7 @@ class GNNModel(TrainedModel):
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
         """
         self.check_parameters()
+        data = as_data(data)
         graph = data.graph if isinstance(data, EdgeSplit) else data
         graph.require_undirected(f"{self.summary} ({self.name})")
         split = data if isinstance(data, EdgeSplit) else self._held_out(data)
