@@ -92,7 +92,7 @@ class TestAddress:
             unused.bind(("127.0.0.1", 0))
             port = unused.getsockname()[1]
         with pytest.raises(EngineError, match=f"No cluster answers at .*{port}"):
-            make_engine("ray", address=f"127.0.0.1:{port}")
+            check_address(f"127.0.0.1:{port}")
 
     @pytest.mark.parametrize("address", ["here", "host:", ":1", "a:0", "a:99999"])
     def test_no_address_at_all(self, address):
