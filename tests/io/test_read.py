@@ -101,7 +101,7 @@ def test_ids_keep_their_types(write):
     assert read_graph(np.array([[1.0, 2.0]])).node_ids.tolist() == [1, 2]
     assert set(read_graph([(1, "a"), (2, "b")]).node_ids) == {1, 2, "a", "b"}
     assert read_graph([(1, "1"), (2, "1")]).node_ids.tolist() == [1, 2]
-    assert read_graph([("a", 1), (1, "b")]).node_ids.tolist() == ["1", "a", "b"]
+    assert read_graph([("a", 1), ("1", 2)]).node_ids.tolist() == ["1", "2", "a"]
 
 
 def test_one_text_id_among_the_attributes_decides_for_all(write):

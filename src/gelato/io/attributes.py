@@ -99,6 +99,35 @@ def encode_table(
     return NodeData(attributes, kept, found, tuple(choices), told, scales)
 
 
+def join_tables(parts: Sequence[NodeData]) -> NodeData:
+    """Return the attributes of several tables side by side.
+
+    An attribute that more than one of them has is numbered from the second on.
+    """
+    names: list[str] = []
+    blocks, scales = [], {}
+    labels: IntArray | None = None
+    for number, part in enumerate(parts, start=1):
+        for name in part.names or ():
+            own = name if name not in names else f"{name} ({number})"
+            names.append(own)
+            if name in part.scales:
+                scales[own] = part.scales[name]
+        if part.attributes is not None:
+            blocks.append(sp.csr_array(part.attributes))
+        if part.labels is not None:
+            labels = part.labels if labels is None else np.maximum(labels, part.labels)
+    joined = sp.csr_array(sp.hstack(blocks, format="csr")) if blocks else None
+    return NodeData(
+        None if joined is None else compact(joined),
+        tuple(names) or None,
+        labels,
+        tuple(choice for part in parts for choice in part.choices),
+        tuple(note for part in parts for note in part.notes),
+        scales,
+    )
+
+
 def _told(choices: Sequence[ColumnChoice]) -> list[str]:
     """Say what became of the columns; many that were treated alike share a note."""
     alike: dict[tuple[str, int, str], list[str]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from gelato.io.attributes import (
     as_matrix,
     compact,
     encode_table,
+    join_tables,
     matrix_nodes,
 )
 from gelato.io.delimited import edge_names, row_names
@@ -138,7 +139,8 @@ def read_graph_with_report(
         One edge per row. Files: csv, tsv, txt (also with ``.gz``) or Parquet.
     attributes : the same, or a numeric array or sparse matrix, optional
         One node per row. A matrix has no ids: row i is node i, unless ``id`` lists
-        one id per row.
+        one id per row. Two kinds of nodes may have a table each: give a list of
+        paths or frames; what only one kind has is 0 for the other.
     source, target, weight, time : column name or position from 0, optional
         Default: columns ``source`` and ``target``, else the first two; columns called
         ``weight`` and ``time`` are used if there are any. Columns of a file without
@@ -182,22 +184,24 @@ def read_graph_with_report(
     _check_choice("missing", missing, _MISSING)
     _check_choice("missing_ids", missing_ids, _MISSING_IDS)
     matrix = None if attributes is None else as_matrix(attributes)
-    table = None
+    tables = []
     if attributes is not None and matrix is None:
-        table = read_table(attributes, "the attribute table", delimiter)
-    described = _first_row_and_column(table, id)
+        several = attributes if _is_several(attributes) else [attributes]
+        what = "the attribute table"
+        tables = [read_table(source, what, delimiter) for source in several]
+    evidence = _first_rows_and_columns(tables, id)
     edge_table = read_table(edges, "the edge table", delimiter)
     wanted = (source, target, weight, time)
-    state = _read_edges(edge_table, wanted, header, described, missing_ids)
+    state = _read_edges(edge_table, wanted, header, evidence, missing_ids)
     if attributes is None:
         _refuse_no_rows(state)
-        node_ids = None
-    elif table is None:
-        node_ids = _matrix_ids(state, matrix, id)
-    else:
-        asked = (id, labels, *(encode or ()))
-        node_ids = _read_attributes(state, table, asked, header, missing_ids)
-    nodes = _number(state, node_ids)
+    elif matrix is not None:
+        state.described.append(_matrix_ids(state, matrix, id))
+    asked = (id, labels, *(encode or ()))
+    for table in tables:
+        found = _read_attributes(state, table, asked, header, missing_ids)
+        state.described.append(found)
+    nodes = _number(state)
     if matrix is not None:
         data = NodeData(_placed_matrix(matrix, nodes))
     else:
@@ -213,30 +217,41 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
         )
 
 
-def _first_row_and_column(
-    table: Table | None, id: Any
+def _is_several(attributes: Any) -> bool:
+    """Tell a list of tables from a table that is a list of rows."""
+    return isinstance(attributes, list | tuple) and all(
+        isinstance(table, str | os.PathLike | Mapping) or hasattr(table, "columns")
+        for table in attributes
+    )
+
+
+def _first_rows_and_columns(
+    tables: Sequence[Table], id: Any
 ) -> tuple[Collection[str], Collection[str]]:
-    """Return the ids and the names that an attribute table may have, as evidence."""
-    if table is None or not table.frame.height:
-        return (), ()
-    names = table.frame.row(0) if table.has_header is None else table.frame.columns
-    columns = {str(name).strip() for name in names if name is not None}
-    place = id if isinstance(id, int) and 0 <= id < table.frame.width else 0
-    ids = table.frame.to_series(place).to_list()
-    return {str(value).strip() for value in ids}, columns
+    """Return the ids and the names that attribute tables may have, as evidence."""
+    ids: set[str] = set()
+    columns: set[str] = set()
+    for table in tables:
+        if not table.frame.height:
+            continue
+        names = table.frame.row(0) if table.has_header is None else table.frame.columns
+        columns |= {str(name).strip() for name in names if name is not None}
+        place = id if isinstance(id, int) and 0 <= id < table.frame.width else 0
+        ids |= {str(value).strip() for value in table.frame.to_series(place).to_list()}
+    return ids, columns
 
 
 def _read_edges(
     table: Table,
     wanted: tuple[Column | None, ...],
     header: bool | None,
-    described: tuple[Collection[str], Collection[str]],
+    evidence: tuple[Collection[str], Collection[str]],
     missing_ids: str,
 ) -> ReadState:
     places = [end if isinstance(end, int) else None for end in wanted[:2]]
     ends = (places[0] or 0, 1 if places[1] is None else places[1])
     table = table.with_header(
-        header, wanted, lambda frame: edge_names(frame, ends, *described)
+        header, wanted, lambda frame: edge_names(frame, ends, *evidence)
     )
     rows = read_edge_rows(table, wanted, missing_ids)
     notes = [*table.notes, *rows.notes]
@@ -254,7 +269,7 @@ def _refuse_no_rows(state: ReadState) -> None:
         )
 
 
-def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Ids:
+def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Described:
     if matrix.ndim != 2:
         raise InputError(
             f"The attributes have shape {matrix.shape}, not (nodes, attributes).",
@@ -271,8 +286,7 @@ def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Ids:
     _, seen = np.unique(number_ids([found])[0][0], return_counts=True)
     if np.any(seen > 1):
         raise InputError("id= names a node twice.", hint="Give each row its own id.")
-    state.attribute_table = table
-    return found
+    return Described(table, None, found)
 
 
 def _read_attributes(
@@ -281,7 +295,7 @@ def _read_attributes(
     wanted: tuple[Any, ...],
     header: bool | None,
     missing_ids: str,
-) -> Ids:
+) -> Described:
     table = table.with_header(
         header, wanted, lambda frame: row_names(frame, _known(state))
     )
@@ -298,9 +312,8 @@ def _read_attributes(
     state.without_id += rows - table.frame.height
     ids, more = read_ids(table, column)
     state.notes += [*table.notes, *dropped, *more]
-    state.attribute_table, state.id_column = table, column
-    state.columns["id"] = column
-    return ids
+    state.columns.setdefault("id", column)
+    return Described(table, column, ids)
 
 
 def _known(state: ReadState) -> set[str]:
@@ -308,27 +321,26 @@ def _known(state: ReadState) -> set[str]:
     return {str(value) for value in ends.values}
 
 
-def _number(state: ReadState, node_ids: Ids | None) -> NodeNumbers:
-    columns = [state.rows.source, state.rows.target]
-    columns = decide_integers(columns if node_ids is None else [*columns, node_ids])
+def _number(state: ReadState) -> NodeNumbers:
+    columns = decide_integers(
+        [state.rows.source, state.rows.target, *(part.ids for part in state.described)]
+    )
     source, target, notes = combine_ends(columns[0], columns[1], state.table.name)
-    state.notes += notes
     ends = [source, target]
-    if node_ids is not None:
-        assert state.attribute_table is not None
-        known = distinct_ends(source, target)
-        matched, notes = match_ids(known, columns[2], state.attribute_table)
-        state.notes += notes
+    known = distinct_ends(source, target)
+    for ids, part in zip(columns[2:], state.described, strict=True):
+        matched, more = match_ids(known, ids, part.table)
+        notes += more
         ends.append(matched)
-    codes, ids = number_ids(ends)
-    num_nodes = len(ids) if ids is not None else _highest(codes) + 1
+    state.notes += notes
+    codes, ids_of_nodes = number_ids(ends)
     kinds = {column.kind for column in ends if len(column)}
     return NodeNumbers(
         source=codes[0],
         target=codes[1],
-        rows=codes[2] if node_ids is not None else None,
-        num_nodes=num_nodes,
-        ids=ids,
+        rows=tuple(codes[2:]),
+        num_nodes=_highest(codes) + 1 if ids_of_nodes is None else len(ids_of_nodes),
+        ids=ids_of_nodes,
         id_type=kinds.pop() if len(kinds) == 1 else "mixed",
     )
 
@@ -338,10 +350,11 @@ def _highest(codes: Sequence[IntArray]) -> int:
 
 
 def _placed_matrix(matrix: Any, nodes: NodeNumbers) -> Any:
-    assert nodes.rows is not None
-    ones = np.ones(len(nodes.rows))
+    (rows,) = nodes.rows
     shape = (nodes.num_nodes, matrix.shape[0])
-    place = sp.csr_array((ones, (nodes.rows, np.arange(matrix.shape[0]))), shape=shape)
+    place = sp.csr_array(
+        (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape
+    )
     if sp.issparse(matrix):
         return compact(sp.csr_array(place @ matrix))
     return place @ matrix
@@ -353,26 +366,42 @@ def _encode(
     encode: Mapping[str, str],
     labels: Column | None,
 ) -> NodeData:
-    if state.attribute_table is None or nodes.rows is None or state.id_column is None:
-        if encode or labels is not None:
-            raise UsageError(
-                "encode and labels name columns of an attribute table, and there is "
-                "none.",
-                hint="Give the table with attributes=.",
+    if not state.described and (encode or labels is not None):
+        raise UsageError(
+            "encode and labels name columns of an attribute table, and there is none.",
+            hint="Give the table with attributes=.",
+        )
+    several = len(state.described) > 1
+    found = []
+    for part, rows in zip(state.described, nodes.rows, strict=True):
+        table, label = part.table, None
+        if labels is not None and not (several and labels not in table.frame.columns):
+            label = state.columns["labels"] = table.column(labels, "labels")
+        own = {
+            name: kind
+            for name, kind in encode.items()
+            if not several or name in table.frame.columns or name == "*"
+        }
+        found.append(
+            encode_table(
+                table,
+                rows,
+                nodes.num_nodes,
+                skip=(part.id_column or "",),
+                labels=label,
+                encode=own,
             )
-        return NodeData()
-    table = state.attribute_table
-    label = None if labels is None else table.column(labels, "labels")
-    if label is not None:
-        state.columns["labels"] = label
-    return encode_table(
-        table,
-        nodes.rows,
-        nodes.num_nodes,
-        skip=(state.id_column,),
-        labels=label,
-        encode=encode,
-    )
+        )
+    return join_tables(found) if several else (found or [NodeData()])[0]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A table of attributes, or the rows of a matrix, and the ids of its rows."""
+
+    table: Table
+    id_column: str | None
+    ids: Ids
 
 
 @dataclass
@@ -383,9 +412,13 @@ class ReadState:
     rows: EdgeRows
     notes: list[str]
     columns: dict[str, str]
-    attribute_table: Table | None = None
-    id_column: str | None = None
+    described: list[Described] = field(default_factory=list)
     without_id: int = 0
+
+    @property
+    def attributes(self) -> str:
+        """The name of the attribute table, or of both."""
+        return " and ".join(part.table.name for part in self.described)
 
 
 @dataclass(frozen=True)
@@ -394,7 +427,7 @@ class NodeNumbers:
 
     source: IntArray
     target: IntArray
-    rows: IntArray | None
+    rows: tuple[IntArray, ...]
     num_nodes: int
     ids: npt.NDArray[Any] | None
     id_type: str
@@ -413,10 +446,9 @@ def assemble(
     pairs = np.column_stack([nodes.source, nodes.target]).astype(np.int64)
     with_edges = np.zeros(nodes.num_nodes, dtype=bool)
     with_edges[pairs[pairs[:, 0] != pairs[:, 1]]] = True
-    described = np.ones(nodes.num_nodes, dtype=bool)
-    if nodes.rows is not None:
-        described[:] = False
-        described[nodes.rows] = True
+    described = np.full(nodes.num_nodes, not nodes.rows)
+    for rows in nodes.rows:
+        described[rows] = True
     without = int(np.count_nonzero(~described))
     kept, more = _missing_rows(state, nodes, described, missing)
     notes += more
@@ -539,11 +571,11 @@ def _missing_rows(
     count = int(np.count_nonzero(~described))
     if not count:
         return everything, []
-    assert state.attribute_table is not None
     at = int(np.argmin(described))
     first = at if nodes.ids is None else nodes.ids[at]
-    name = state.attribute_table.name
-    told = f"{name}: no row for {plural(count, 'node')}, for example {first!s}"
+    told = (
+        f"{state.attributes}: no row for {plural(count, 'node')}, for example {first!s}"
+    )
     if missing == "error":
         raise InputError(
             f"{told}.", hint="Add the rows, or allow it with missing='zero' or 'drop'."
@@ -566,16 +598,16 @@ def _report(
     zero = 0
     if weights is not None:
         zero = int(np.count_nonzero((weights == 0) & row_kept & ~loops))
-    table = state.attribute_table
+    tables = [part.table for part in state.described]
     linked = np.zeros(graph.num_nodes, dtype=bool)
     linked[graph.edges] = True
     return ReadReport(
         edges=state.table.name,
-        attributes=None if table is None else table.name,
+        attributes=state.attributes or None,
         edge_rows=state.table.frame.height,
-        attribute_rows=0 if table is None else table.frame.height,
+        attribute_rows=sum(table.frame.height for table in tables),
         edges_header=state.table.has_header,
-        attributes_header=None if table is None else table.has_header,
+        attributes_header=tables[0].has_header if tables else None,
         columns=state.columns,
         id_type=nodes.id_type,
         num_nodes=graph.num_nodes,

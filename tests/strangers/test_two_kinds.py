@@ -1,0 +1,90 @@
+"""Purchases and other graphs of two kinds of nodes: told, and kept apart."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gelato
+from gelato.errors import InputError, UnsupportedGraphError
+from gelato.io import read_npz, with_sides, write_npz
+from gelato.splits import split_given
+from strangers.messy_files import FIRST, PRODUCTS, rows, with_header
+
+
+@pytest.fixture
+def purchases(tmp_path):
+    file = tmp_path / "purchases.csv"
+    file.write_text(with_header("Kunde;Produkt", "purchases"), encoding="utf-8")
+    return file
+
+
+def test_two_kinds_are_found_and_told(command, purchases, tmp_path):
+    graph = gelato.read_graph(purchases)
+    assert graph.is_bipartite
+    people, products = (graph.node_ids[graph.side(k)].tolist() for k in (0, 1))
+    assert set(people) <= set(FIRST)
+    assert set(products) <= set(PRODUCTS)
+    (told,) = [note for note in graph.notes if note.startswith("bipartite")]
+    assert f"one of {len(people)} nodes (Kunde)" in told
+    assert "cn, aa and ra are a random order" in told
+    assert read_npz(write_npz(graph, tmp_path / "g.npz")).side(1).tolist() == (
+        graph.side(1).tolist()
+    )
+    reading = command("check", "--edges", purchases, "--json").json["reading"]
+    assert reading["bipartite"] is True
+
+
+@pytest.mark.parametrize("kind", ["people", "first", "numbers", "genes", "letters"])
+def test_one_kind_of_nodes_is_not_two(kind):
+    graph = gelato.read_graph(rows(kind))
+    assert not graph.is_bipartite
+    with pytest.raises(UnsupportedGraphError, match="two sides"):
+        graph.side(0)
+
+
+def test_small_graphs_are_not_called_bipartite_by_chance():
+    assert not gelato.read_graph([("a", "b"), ("c", "d"), ("a", "d")]).is_bipartite
+
+
+def test_cycles_tell_where_the_order_of_the_ends_does_not():
+    draw = np.random.default_rng(0)
+    matrix = draw.random((12, 9)) < 0.5
+    square = sp.block_array([[None, matrix], [matrix.T, None]], format="csr")
+    graph = gelato.read_graph(square.astype(float))
+    assert graph.is_bipartite
+    assert len(set(graph.sides[:12])) == 1
+    odd = gelato.Graph.from_indices(21, [*graph.edges.tolist(), (0, 1)])
+    assert with_sides(odd).sides is None
+
+
+def test_edges_within_one_kind_end_it(purchases):
+    graph = gelato.read_graph(purchases)
+    u, v = graph.node_ids[graph.side(0)[:2]].tolist()
+    split = split_given(graph, None, [], [(u, v)])
+    assert split.graph.sides is None
+    with pytest.raises(InputError, match="sides must be 0 at one end"):
+        gelato.Graph(2, np.array([[0, 1]]), sides=np.array([0, 0], dtype=np.int8))
+
+
+def test_a_table_of_attributes_for_each_kind(purchases, tmp_path):
+    people, products = tmp_path / "people.csv", tmp_path / "products.csv"
+    ages = "".join(f"{name},{20 + k},Berlin\n" for k, name in enumerate(FIRST))
+    people.write_text("name,age,city\n" + ages)
+    products.write_text(
+        "Produkt;Preis;city\n"
+        + "".join(f"{name};{k},5;Bonn\n" for k, name in enumerate(PRODUCTS))
+    )
+    graph, report = gelato.io.read_graph_with_report(purchases, [people, products])
+    assert report.nodes_without_attributes == 0
+    assert report.attribute_rows == len(FIRST) + len(PRODUCTS)
+    assert graph.attribute_names == ("age", "city=Berlin", "Preis", "city=Bonn")
+    column = dict(
+        zip(
+            graph.attribute_names,
+            np.asarray(sp.csr_array(graph.attributes).toarray()).T,
+            strict=True,
+        )
+    )
+    assert not column["age"][graph.side(1)].any()
+    assert not column["Preis"][graph.side(0)].any()
+    assert set(graph.reading["scales"]) == {"age", "Preis"}
