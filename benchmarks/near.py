@@ -20,7 +20,7 @@ import torch
 import gelato
 from gelato.graph import Graph
 from gelato.io import write_text_atomic
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.storage import environment
 
 TARGET = Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "near.json"
@@ -39,7 +39,8 @@ def steps(graph: Graph, **parameters: Any) -> dict[str, Any]:
     """Return losses, gradients and the best time of a few steps."""
     split = gelato.split_edges(graph)
     model = gelato.Gelato(**parameters, seed=1, dropout=0.0)
-    task = model._task(split, model._find_similar(split.train_graph))
+    model._begin(split)
+    task = model._task(split)
     task.module.eval()
     losses, gradients, seconds = [], [], []
     for batch in range(STEPS):

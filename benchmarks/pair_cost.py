@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import gelato
-from gelato.baselines.presets import gnn_preset
+from gelato.models.registry import preset
 from gelato.io import write_text_atomic
 from gelato.models.registry import make
 from gelato.ranking.evaluate import candidates_of
@@ -54,7 +54,7 @@ def measure(name: str, dataset: str) -> dict[str, Any]:
     """Return the cost of a pair or source, the forecast, and the time it took."""
     split = gelato.split_edges(gelato.load_dataset(dataset))
     started = time.perf_counter()
-    model = make(name, seed=1, **(gnn_preset(name, dataset) or {})).untrained(split)
+    model = make(name, seed=1, **preset(dataset, name)).untrained(split)
     scorer = model.scorer(split.train_graph)
     prepared = time.perf_counter() - started
     candidates = candidates_of(split, "test")

@@ -22,7 +22,7 @@ import torch
 
 import gelato
 from gelato.kernels.walk_training import pull_gradients, score_pairs
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
 from gelato.nn.enhancement import enhance
 from gelato.nn.losses import n_pair_terms

@@ -52,7 +52,7 @@ def training(**recipe: Any) -> Work:
     split = gelato.split_edges(graph)
 
     def work() -> str:
-        model = gelato.Gelato(epochs=EPOCHS, seed=1, threads=1).fit(split)
+        model = gelato.Gelato(epochs=EPOCHS, seed=1).fit(split)
         return digest(*(part.detach().numpy() for part in model.module_.parameters()))
 
     return work

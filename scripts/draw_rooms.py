@@ -45,6 +45,7 @@ CAPTIONS = {
     "graph": "Graph: edges, weights, attributes, ids; checked once",
     "errors": "what was seen, expected, to do",
     "text": "how numbers are said",
+    "parameters": "what a model may be set to",
 }
 METHOD = {
     *("graph", "splits", "kernels", "ranking"),

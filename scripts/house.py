@@ -148,7 +148,8 @@ def _named(module: Module, every: dict[str, Module]) -> Iterator[str]:
                 if every[target].is_door and target != "gelato":
                     yield from _passed_on(every[target], every).values()
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for name in (node.value, f"gelato.{node.value}"):
+            place = node.value.partition(":")[0]
+            for name in (place, f"gelato.{place}"):
                 if name in every and "." in name and not every[name].is_door:
                     yield name
 

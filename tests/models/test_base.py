@@ -1,7 +1,9 @@
-"""Graphs that come after training: attributes by name, held-out edges kept."""
+"""What models share: graphs that come later, engines, what is imported."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import gelato
-from gelato.errors import InputError
+from gelato.engines import ThreadEngine
+from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.models.base import align_attributes, carry_split
 from gelato.splits import split_edges
@@ -173,3 +176,51 @@ class TestKeptCounts:
         assert read_counts(other, split.fingerprint) is None
         other.write_bytes(b"no Parquet")
         assert read_counts(other, split.fingerprint) is None
+
+
+class Spy(ThreadEngine):
+    """Threads, and a count of what they were asked."""
+
+    asked = 0
+
+    def map(self, *given):
+        self.asked += 1
+        return super().map(*given)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_predictions_run_on_the_engine_that_is_asked_for(held_out):
+    graph = community_graph()
+    data = split_edges(graph, valid=0.2) if held_out else graph
+    model = gelato.make("cn").fit(data)
+    engine = Spy()
+    found = model.prediction(top=5, engine=engine).table
+    assert engine.asked
+    assert found.equals(model.predict(top=5))
+
+
+def test_a_heuristic_needs_no_torch():
+    code = (
+        "import sys, gelato\n"
+        "graph = gelato.Graph.from_indices(4, [(0, 1), (1, 2), (2, 3)])\n"
+        "model = gelato.make('ac').fit(graph)\n"
+        "model.predict(top=1), model.explain(0, 2)\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_threads_are_no_parameter_and_old_folders_still_load(tmp_path):
+    with pytest.raises(UsageError, match=r"no parameter 'threads'.*gelato.use_threads"):
+        gelato.make("gelato", threads=2)
+    model = gelato.make("mlp", epochs=1, batches=2, hidden=4)
+    model.fit(split_edges(community_graph(), valid=0.2))
+    model.save(tmp_path)
+    config = tmp_path / "config.toml"
+    text = config.read_text()
+    assert "threads" not in text
+    config.write_text(text.replace("hidden = 4", "hidden = 4\nthreads = 2"))
+    again = gelato.load(tmp_path)
+    np.testing.assert_array_equal(
+        again.score_rows(np.arange(3)), model.score_rows(np.arange(3))
+    )

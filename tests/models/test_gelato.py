@@ -14,12 +14,12 @@ import gelato
 from gelato.errors import GelatoError, InputError, OutputError, UsageError
 from gelato.graph import Graph
 from gelato.models.gelato import Gelato
-from gelato.models.presets import PRESETS, preset
+from gelato.models.registry import preset
 from gelato.nn.first_layer import PairFeatures
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 
-QUICK = {"epochs": 3, "batches": 2, "hidden": 8, "threads": 1}
+QUICK = {"epochs": 3, "batches": 2, "hidden": 8}
 ROWS = np.arange(40)
 
 
@@ -51,7 +51,6 @@ class TestBadInput:
             ("patience", [0]),
             ("valid", [0, 1]),
             ("seed", [-1, 0.5]),
-            ("threads", [0]),
             ("loss", ["npair", None]),
             ("training", ["all", "unbiase"]),
             ("negatives", ["far", None]),
@@ -296,7 +295,7 @@ def test_training_beats_its_heuristic_on_attributes_that_tell(split):
 
 
 def test_presets_are_parameters_and_unknown_ones_are_met_with_suggestions():
-    for name in PRESETS:
+    for name in Gelato.presets:
         Gelato(**preset(name)).check_parameters()
     with pytest.raises(GelatoError, match="Did you mean cora"):
         preset("corra")

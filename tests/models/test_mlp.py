@@ -11,7 +11,7 @@ import torch
 
 import gelato
 from gelato.errors import GelatoError, InputError, UsageError
-from gelato.heuristics import autocovariance_of
+from gelato.heuristics.walks import autocovariance_of
 from gelato.models.gelato import Gelato
 from gelato.models.mlp import MLP
 from gelato.models.two_stage import MLPAutocovariance, MLPCosineAutocovariance
@@ -21,7 +21,7 @@ from gelato.paper.runner import RunSpec, perform
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 
-QUICK = {"epochs": 3, "batches": 2, "hidden": 8, "validate_every": 1, "threads": 1}
+QUICK = {"epochs": 3, "batches": 2, "hidden": 8, "validate_every": 1}
 ROWS = np.arange(40)
 
 
@@ -72,7 +72,8 @@ class TestMLP:
         assert len(resumed.training_.history) == 3
 
     def test_threads_change_nothing(self, split, mlp):
-        other = MLP(**QUICK | {"threads": 2}).fit(split)
+        with gelato.use_threads(2):
+            other = MLP(**QUICK).fit(split)
         np.testing.assert_array_equal(other.score_rows(ROWS), mlp.score_rows(ROWS))
 
     def test_seeds_do(self, split, mlp):

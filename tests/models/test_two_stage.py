@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import gelato
-from gelato.heuristics import autocovariance_of
+from gelato.heuristics.walks import autocovariance_of
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 

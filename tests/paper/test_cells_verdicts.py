@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gelato.errors import UnknownNameError
-from gelato.models.presets import PRESETS
+from gelato.models.gelato import Gelato
 from gelato.paper.cells import Cell
 from gelato.paper.document import seed_text, spread
 from gelato.paper.experiment import Row, experiment_names, read_experiment
@@ -96,7 +96,7 @@ def test_published_numbers_are_the_paper_s():
     for row, ap, auc in zip(rows, GELATO_AP, GELATO_AUC, strict=True):
         assert (row.published["ap"], row.published["ap_sd"]) == ap
         assert (row.published["auc"], row.published["auc_sd"]) == auc
-        assert row.parameters == PRESETS[row.dataset]
+        assert row.parameters == Gelato.presets[row.dataset]
         assert row.metrics == ("ap", "auc")
 
 

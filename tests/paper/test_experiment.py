@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gelato.models.presets import PRESETS, preset
-from gelato.models.registry import make, model_names
+from gelato.models.gelato import Gelato
+from gelato.models.registry import make, model_names, preset
 from gelato.paper.cells import cells
 from gelato.paper.claims import (
     GNNS,
@@ -218,7 +218,7 @@ def test_selected_hyperparameters_are_the_presets():
     facts = read_facts("hyperparameters")
     for name, values in facts["rows"].items():
         for parameter, value in zip(facts["columns"], values, strict=True):
-            assert PRESETS[name][parameter] == value
+            assert Gelato.presets[name][parameter] == value
             assert value in facts["searched"][parameter]
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from gelato import split_edges
 from gelato.errors import StoredFileError
-from gelato.models.presets import preset
-from gelato.models.registry import unregister
+from gelato.models.registry import preset, unregister
 from gelato.paper import timing
 from gelato.paper.claims import claims
 from gelato.paper.experiment import Row, read_experiment

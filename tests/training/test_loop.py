@@ -27,9 +27,19 @@ from gelato.splits import split_edges
 from gelato.training import loop
 from gelato.training.budget import TimeLimit
 from gelato.training.checkpoints import Snapshot, load_checkpoint
-from gelato.training.loop import CHECKPOINT, Clock, StopTraining, TrainSettings, train
+from gelato.training.loop import (
+    CHECKPOINT,
+    Clock,
+    FitOptions,
+    StopTraining,
+    TrainSettings,
+)
 from support import TESTS
 from support.small_graphs import community_graph
+
+
+def train(task, settings, *, identity=None, **options):
+    return loop.train(task, settings, FitOptions(**options), identity=identity)
 
 
 class Toy:
@@ -356,7 +366,7 @@ KILLED = """
 
     usual = Gelato._train_settings
     Gelato._train_settings = lambda model: replace(usual(model), checkpoint_seconds=0)
-    Gelato(epochs=6, batches=2, hidden=8, eta=0.5, alpha=0.5, threads=1).fit(
+    Gelato(epochs=6, batches=2, hidden=8, eta=0.5, alpha=0.5).fit(
         split_edges(community_graph(), valid=0.1, test=0.1),
         folder=sys.argv[1],
         on_step=on_step,

@@ -15,7 +15,7 @@ from gelato.errors import GelatoError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.kernels.chunks import use_threads
 from gelato.models.gelato import Gelato
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.nn.enhancement import enhance
 from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges

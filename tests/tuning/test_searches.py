@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import gelato
 from gelato.errors import UnknownNameError, UsageError
-from gelato.models.registry import model_class, parameter_names, unregister
+from gelato.models.registry import facts_of, parameter_names, unregister
+from gelato.parameters import SEARCHES
 from gelato.tuning import Dimension
 from gelato.tuning.plan import make_plan
 from gelato.tuning.result import TrialRecord, best_of, point, table_of
 from gelato.tuning.searches import FreeSearch, GridSearch, LineSearch
-from gelato.tuning.spaces import SEARCHES, SPACES, space_of
+from gelato.tuning.spaces import space_of
 
 
 def run(search, objective, most=1000):
@@ -101,7 +102,7 @@ def test_free_search_starts_at_the_defaults_and_ends_when_all_is_tried():
 class TestSpaces:
     @pytest.mark.parametrize("name", gelato.model_names())
     def test_every_value_of_every_model_is_accepted(self, name):
-        if not parameter_names(model_class(name)):
+        if not parameter_names(name):
             with pytest.raises(UsageError, match="no parameters"):
                 make_plan(name)
             return
@@ -129,8 +130,11 @@ class TestSpaces:
         }
         assert list(space_of("gelato", "line", {}))[:3] == ["eta", "alpha", "beta"]
 
-    def test_the_table_names_registered_models(self):
-        assert set(SPACES) <= set(gelato.model_names())
+    def test_built_in_models_say_what_to_try(self):
+        for name in gelato.model_names():
+            known = parameter_names(name)
+            assert set(facts_of(name).search_space) <= set(known)
+            assert facts_of(name).search_space or not known
 
     def test_fixed_parameters_are_not_searched(self):
         assert list(space_of("ac", "grid", {"t": 2})) == ["self_loops"]

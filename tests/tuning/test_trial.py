@@ -82,7 +82,6 @@ class TestValues:
         one = tune("gelato", split, threads=1, **options)
         two = tune("gelato", split, threads=2, **options)
         assert trials_of(one) == trials_of(two)
-        assert one.model.threads is None
         other = tune("gelato", split, **(options | {"seed": 4}))
         assert trials_of(other) != trials_of(one)
 
@@ -147,6 +146,7 @@ class Scripted(Autocovariance):
     """Ranks as autocovariance does; its epochs report what a parameter says."""
 
     search_space: ClassVar = {"level": (5, 6, 7, 8, 1, 9)}
+    trains_by_epoch = True
     epochs = 10
     batches = 1
     metric = "prec@100%"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +26,11 @@ from gelato.baselines.shared_layers.messages import (
     refuse_large,
     symmetric_average,
 )
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph, IntArray, find_pairs
 from gelato.kernels.chunks import generator
+from gelato.models.trained import DROPOUTS
+from gelato.parameters import flag, number, unlisted, whole
 
 
 class Ahead:
@@ -333,7 +336,6 @@ def _kaiming(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(weights)
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class BScNets(GNNModel):
     """Block simplicial complex network (Chen et al., 2022), its version for cora.
 
@@ -363,14 +365,36 @@ class BScNets(GNNModel):
     name = "bscnets"
     summary = "graph convolutions and block Hodge Laplacians of sampled edges"
 
-    hidden: int = 64
-    dimensions: int = 32
-    simplex_units: int = 32
-    simplex_dimensions: int = 8
-    pair_units: int = 32
-    dropout: float = 0.5
-    sampled_edges: int = 2500
-    normalise: bool = True
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
+        "hidden": unlisted(64, 32, 128),
+        "normalise": unlisted(True, False),
+    }
+    # Its authors' where they give any; elsewhere those for cora, the defaults.
+    presets: ClassVar = {
+        "citeseer": {"normalise": False},
+        "pubmed": {
+            "normalise": False,
+            "hidden": 128,
+            "simplex_units": 64,
+            "simplex_dimensions": 32,
+            "sampled_edges": 1500,
+            "epochs": 5000,
+            "patience": 300,
+        },
+        "photo": {"normalise": False},
+        "computers": {"normalise": False},
+    }
+
+    hidden: int = whole(64)
+    dimensions: int = whole(32)
+    simplex_units: int = whole(32)
+    simplex_dimensions: int = whole(8)
+    pair_units: int = whole(32)
+    dropout: float = number(0.5, least=0, below=1)
+    sampled_edges: int = whole(2500)
+    normalise: bool = flag(True)
     lr: float = 0.005
     epochs: int = 2000
     patience: int | None = 200

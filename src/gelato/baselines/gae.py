@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,10 +13,11 @@ from gelato.baselines.shared_layers.decoders import ProductScorer
 from gelato.baselines.shared_layers.dots import pair_dots, softplus_of_products
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot
 from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings, NetworkTask
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.parameters import Dimension, choice, flag, unlisted, whole
 from gelato.splits import EdgeSplit
 
 # Averages over neighbours, and features.
@@ -115,7 +117,6 @@ def weighted_loss(states: Tensor, edges: Tensor) -> Tensor:
     return norm / total * value
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class GAE(GNNModel):
     """Graph auto-encoder (Kipf and Welling, 2016), variational by default.
 
@@ -142,11 +143,23 @@ class GAE(GNNModel):
     name = "gae"
     summary = "graph auto-encoder: graph convolutions, inner products"
 
-    hidden: int = 32
-    dimensions: int = 16
-    variational: bool = True
-    normalise: bool = False
-    negatives: str = "weighted"
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "hidden": Dimension((32, 16, 64, 128)),
+        "dimensions": Dimension((16, 32, 64)),
+        "variational": unlisted(True, False),
+        "normalise": unlisted(False, True),
+    }
+    # It ranks all pairs now and then only; a short training needs it more often, or
+    # no trial could be pruned.
+    tuning_defaults: ClassVar = {"validate_exact_every": 20}
+    presets: ClassVar = {}  # the same settings everywhere
+
+    hidden: int = whole(32)
+    dimensions: int = whole(16)
+    variational: bool = flag(True)
+    normalise: bool = flag(False)
+    negatives: str = choice("weighted", ("weighted", "redrawn", "fixed"))
     metric: str = "last"
     validate_every: int = 10
 
@@ -177,7 +190,7 @@ class GAE(GNNModel):
     def _settings(self, split: EdgeSplit) -> NetworkSettings:
         return replace(super()._settings(split), redraw=self.negatives != "fixed")
 
-    def _task(
+    def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> NetworkTask:
         kind = WeightedTask if self._is_weighted else NetworkTask

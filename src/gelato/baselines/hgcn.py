@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,10 @@ from gelato.baselines.shared_layers.decoders import BallScorer
 from gelato.baselines.shared_layers.dots import pair_dots
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
 from gelato.baselines.shared_layers.messages import SparseMatrix, row_average
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
+from gelato.models.trained import DROPOUTS
+from gelato.parameters import Dimension, flag, number, unlisted, whole
 
 # Averages over neighbours, features, norms of the features' rows.
 Inputs = tuple[SparseMatrix, SparseMatrix, Tensor]
@@ -107,7 +109,6 @@ def row_norms(matrix: SparseMatrix) -> Tensor:
     return squares.clamp_min(0.0).sqrt().clamp_min(1e-15)
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class HGCN(GNNModel):
     """Hyperbolic graph convolutions (Chami et al., 2019).
 
@@ -133,11 +134,22 @@ class HGCN(GNNModel):
     name = "hgcn"
     summary = "hyperbolic graph convolutions on the Poincare ball"
 
-    dimensions: int = 16
-    layers: int = 2
-    dropout: float = 0.5
-    curvature: float = 1.0
-    trainable_curvature: bool = True
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
+        "weight_decay": Dimension((1e-3, 0.0, 1e-4)),
+        "dimensions": unlisted(16, 32, 64),
+    }
+    # Its authors' where they give any; elsewhere those for cora, the defaults.
+    presets: ClassVar = {
+        "pubmed": {"dropout": 0.4, "weight_decay": 1e-4, "trainable_curvature": False}
+    }
+
+    dimensions: int = whole(16)
+    layers: int = whole(2)
+    dropout: float = number(0.5, least=0, below=1)
+    curvature: float = number(1.0, above=0)
+    trainable_curvature: bool = flag(True)
     weight_decay: float = 1e-3
     epochs: int = 5000
     metric: str = "sampled-mean"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,10 @@ from gelato.baselines.shared_layers.decoders import ProductScorer
 from gelato.baselines.shared_layers.dots import mix_edges, pair_dots
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot
 from gelato.baselines.shared_layers.messages import SparseMatrix
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
+from gelato.models.trained import DROPOUTS
+from gelato.parameters import Dimension, choice, flag, number, unlisted, whole
 
 # Edges, and features.
 Inputs = tuple[Tensor, SparseMatrix]
@@ -115,7 +117,6 @@ class LGCNModule(LinkModule):
         return ProductScorer(h.reflected(points).numpy(), points.numpy())
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class LGCN(GNNModel):
     """Lorentzian graph convolutions (Zhang et al., 2021).
 
@@ -143,12 +144,21 @@ class LGCN(GNNModel):
     name = "lgcn"
     summary = "Lorentzian graph convolutions on the hyperboloid"
 
-    dimensions: int = 64
-    layers: int = 2
-    dropout: float = 0.5
-    activation: str = "relu"
-    curvature: float = 1.0
-    trainable_curvature: bool = True
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
+        "weight_decay": Dimension((0.0, 1e-4, 1e-3)),
+        "dimensions": unlisted(64, 16, 32),
+        "activation": unlisted("relu", "elu"),
+    }
+    presets: ClassVar = {}  # one published command, for pubmed, which is the default
+
+    dimensions: int = whole(64)
+    layers: int = whole(2)
+    dropout: float = number(0.5, least=0, below=1)
+    activation: str = choice("relu", ("relu", "elu"))
+    curvature: float = number(1.0, above=0)
+    trainable_curvature: bool = flag(True)
     lr: float = 0.005
     epochs: int = 3000
     metric: str = "sampled-mean"

@@ -164,7 +164,7 @@ def make_contenders(
 ) -> list[Contender]:
     """Return the models to fit, by name and seed; wrong settings are refused here."""
     from gelato.comparison.runs import Contender
-    from gelato.models.registry import model_class, parameter_names
+    from gelato.models.registry import parameter_names
 
     own: dict[str, list[str]] = {name: [] for name in names}
     for item in settings or ():
@@ -182,7 +182,7 @@ def make_contenders(
         )
     made = []
     for name in names:
-        seeded = "seed" in parameter_names(model_class(name))
+        seeded = "seed" in parameter_names(name)
         chosen = preset if name == "gelato" else None
         models = {
             seed: make_model(

@@ -67,8 +67,7 @@ def demo(
 
 
 def _make_trained(epochs: int | None) -> Any:
-    from gelato.models.presets import preset
-    from gelato.models.registry import make
+    from gelato.models.registry import make, preset
 
     if epochs is not None and epochs < 1:
         raise UsageError(f"--epochs is {epochs}, but must be at least 1.")
@@ -152,7 +151,7 @@ def _evaluate(
 
 
 def _training_text(model: Any) -> str:
-    from gelato.models.presets import preset
+    from gelato.models.registry import preset
 
     facts, paper = training_facts(model), preset(DATASET)["epochs"]
     assert facts is not None

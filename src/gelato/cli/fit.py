@@ -111,7 +111,7 @@ def fit(
             "split": parts.to_dict(),
             "model": describe_model(made.name, made),
             "run": str(folder),
-            "notes": list(getattr(made, "notes_", ())),
+            "notes": list(made.notes_),
             **measured,
         }
     )
@@ -219,6 +219,7 @@ def measure(
     They are exact unless a rate is given for an estimate. With a folder that holds a
     checkpoint an interruption loses nothing.
     """
+    from gelato.models.base import Model
     from gelato.ranking import evaluate
 
     kept = folder if folder is not None and has_checkpoint(folder) else None
@@ -240,7 +241,7 @@ def measure(
             raise Interrupted(_how_to_go_on(folder)) from stop
         measured["metrics"][title] = result.to_dict()
         exact = not result.estimated
-        if part == "valid" and exact and hasattr(model, "validation_counts_"):
+        if part == "valid" and exact and isinstance(model, Model):
             # The same ranking tells later which precision to expect.
             model.validation_counts_ = result.counts
     return measured
@@ -263,9 +264,11 @@ def keep(model: Any, folder: Path, measured: dict[str, Any]) -> None:
 def _suggest_preset(
     console: Console, name: str, model: ModelOptions, data: DataOptions
 ) -> None:
-    from gelato.models.presets import PRESETS
+    from gelato.models.registry import facts_of
 
-    if name == "gelato" and model.preset is None and data.dataset in PRESETS:
+    if name != "gelato" or model.preset is not None:
+        return
+    if data.dataset in facts_of("gelato").presets:
         console.note(
             f"the paper's parameters for this graph come with --preset {data.dataset}."
         )

@@ -49,10 +49,9 @@ def _is_compiled(name: str) -> bool:
 
 def is_heuristic(name: str) -> bool:
     """Tell whether a model only scores, so that trying it out costs nothing."""
-    from gelato.models.registry import entries
+    from gelato.heuristics.declared import listed
 
-    module = "gelato.models.heuristic"
-    return any(entry.name == name and entry.module == module for entry in entries())
+    return name in listed()
 
 
 def forecast_model(
@@ -184,7 +183,7 @@ def forecast_training(
         pairs=_pairs(model, split),
         epochs=model.epochs,
         steps=model.steps_,
-        patience=getattr(model, "patience", None),
+        patience=model.patience,
         preparation_seconds=trial.preparation_seconds,
         step_seconds=trial.step_seconds,
         validation_seconds=validation,
@@ -247,7 +246,7 @@ def _preparation(coming: TrainingForecast) -> list[tuple[str, str]]:
 
 
 def _pairs(model: Any, split: EdgeSplit) -> int | None:
-    kind = getattr(model, "training", None)
+    kind = model.get_params().get("training")
     if kind == "unbiased":
         return int(split.train_graph.num_pairs)
     return 2 * len(split.train) if kind == "biased" else None
@@ -258,21 +257,16 @@ def _ranking_seconds(model: Any, split: EdgeSplit) -> float:
 
     Steps that were timed are of the first epochs, which do not get that far.
     """
-    every = getattr(model, "ranking_every", None)
+    every = model.ranking_every
     times = 0 if every is None else model.epochs // every
     return times * _validation_seconds(model, split) if times else 0.0
 
 
 def _validation_seconds(model: Any, split: EdgeSplit) -> float:
     """Forecast a validation, which ranks all pairs, with weights not trained yet."""
-    from gelato.models.registry import make
     from gelato.ranking.forecast import forecast
 
-    graph = split.train_graph
-    if hasattr(model, "untrained"):
-        ranking = model.untrained(split)
-    else:
-        ranking = make("ac").fit(graph)
+    graph, ranking = split.train_graph, model.untrained(split)
     return float(forecast(ranking, graph, positives=len(split.valid)).seconds)
 
 

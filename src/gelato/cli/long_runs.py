@@ -109,14 +109,14 @@ def forecast_ranking(
 
     Weights that are not trained yet take as long as trained ones.
     """
+    from gelato.models.base import fitted
     from gelato.ranking.forecast import forecast
 
     graph = split.train_graph
     if stored:
         return forecast(model, graph, **options)
-    if hasattr(model, "untrained"):
-        return forecast(model.untrained(split), graph, **options)
-    return None if is_trained(model) else forecast(model.fit(split), graph, **options)
+    ready = model.untrained(split) if is_trained(model) else fitted(model, split)
+    return forecast(ready, graph, **options)
 
 
 def respect_time(

@@ -57,6 +57,8 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
                 own = {one.name: given.pop(one.name) for one in fields(kind)}
                 given[name] = options = kind(**own)
                 # Where the work runs is decided around the whole command.
+                if isinstance(options, OutputOptions):
+                    options.load_plugins()
                 if isinstance(options, EngineOptions):
                     stack.enter_context(options.around())
             function(**given)
@@ -173,6 +175,18 @@ class OutputOptions:
     panel: ClassVar[str] = OUTPUT
     json: bool = option("--json", "Print the result as JSON on stdout.", False)
     quiet: bool = option("--quiet -q", "No progress and no notes.", False)
+    plugin: list[Path] | None = option(
+        "--plugin FILE",
+        "A Python file that registers models of your own. May be repeated.",
+        panel=_MODEL,
+    )
+
+    def load_plugins(self) -> None:
+        """Register the models that the files bring."""
+        for file in self.plugin or ():
+            from gelato.models.registry import load_plugin
+
+            load_plugin(file)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import shlex
 import sys
@@ -42,7 +41,9 @@ def go_on_text() -> str:
 
 def is_trained(model: Any) -> bool:
     """Tell whether fitting a model reports epochs."""
-    return "on_epoch" in inspect.signature(model.fit).parameters
+    from gelato.models.base import Model
+
+    return isinstance(model, Model) and model.trains_by_epoch
 
 
 def fit_model(
@@ -55,8 +56,10 @@ def fit_model(
     resume: bool = False,
 ) -> Any:
     """Fit a model, showing how far it has come if that takes time."""
+    from gelato.models.base import fitted
+
     if not is_trained(model):
-        return model.fit(data)
+        return fitted(model, data)
     with watch_training(console, name, model) as watch:
         model.fit(
             data,
@@ -214,7 +217,7 @@ def epoch_text(entry: dict[str, Any], state: Any, metric: str) -> str:
 
 def training_facts(model: Any) -> dict[str, Any] | None:
     """Return what came out of a training, or ``None`` where nothing is learned."""
-    training = getattr(model, "training_", None)
+    training = model.training_ if is_trained(model) else None
     if training is None:
         return None
     return {

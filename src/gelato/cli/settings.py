@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gelato.cli.options import ModelOptions
@@ -37,16 +36,13 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 def make_model(name: str, options: ModelOptions) -> Any:
     """Return a model with the parameters of ``--preset``, ``--set`` and ``--seed``."""
-    from gelato.models.registry import make, model_class
+    from gelato.models.registry import make, parameter_names
 
     given = {
         key: _value(text)
         for key, text in assignments(options.settings, "--set", "NAME=VALUE").items()
     }
-    known = inspect.signature(model_class(name)).parameters
-    for key, value in given.items():
-        if key in known:
-            _check_type(name, known[key], value)
+    known = parameter_names(name)
     chosen = _preset(name, options.preset) | _seed(options.seed, given, known)
     return make(name, **(chosen | given))
 
@@ -55,7 +51,7 @@ def _preset(name: str, chosen: str | None) -> dict[str, Any]:
     """Return the parameters of a preset."""
     if chosen is None:
         return {}
-    from gelato.models.presets import has_presets, preset
+    from gelato.models.registry import has_presets, preset
 
     if not has_presets(name):
         raise UsageError(
@@ -66,7 +62,7 @@ def _preset(name: str, chosen: str | None) -> dict[str, Any]:
 
 
 def _seed(
-    seed: int | None, given: Mapping[str, Any], known: Mapping[str, Any]
+    seed: int | None, given: Mapping[str, Any], known: Sequence[str]
 ) -> dict[str, Any]:
     """Return the seed, 1 where a model has one and none is given, as in the paper."""
     if seed is not None and "seed" in given:
@@ -90,33 +86,11 @@ def _value(text: str) -> Any:
     return text
 
 
-def _check_type(model: str, parameter: inspect.Parameter, value: Any) -> None:
-    """Refuse a value of another type than the parameter's, if that is a plain one."""
-    words = {"bool": "true or false", "int": "a whole number", "float": "a number"}
-    kinds = {part.strip() for part in str(parameter.annotation).split("|")}
-    plain = kinds - {"None"}
-    if value is None:
-        fits = "None" in kinds
-    elif not plain <= {*words, "str"}:
-        # A choice of texts; what only code can give has no text as its default.
-        fits = isinstance(value, str) and isinstance(parameter.default, str)
-    else:
-        fits = bool(plain & {type(value).__name__}) or (
-            type(value) is int and "float" in plain
-        )
-    if fits:
-        return
-    expected = " or ".join(words[kind] for kind in sorted(plain & set(words)))
-    told = f"is {expected}" if expected else "takes no such value here"
-    raise UsageError(
-        f"The parameter {parameter.name} of {model} {told}, not {value!r}.",
-        hint=f"Its default is {parameter.default!r}.",
-    )
-
-
 def describe_model(name: str, model: Any) -> dict[str, Any]:
     """Return a model's name and all of its parameters."""
-    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    from gelato.parameters import Parametrised
+
+    parameters = model.get_params() if isinstance(model, Parametrised) else {}
     return {"name": name, "parameters": parameters}
 
 

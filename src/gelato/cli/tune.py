@@ -135,7 +135,7 @@ def tune(
 
 def _plan(model: ModelOptions, search: SearchOptions) -> Plan:
     """Return what is searched; wrong names and values are refused here."""
-    from gelato.models.registry import model_class, parameter_names
+    from gelato.models.registry import parameter_names
     from gelato.tuning.plan import check_budget, make_plan
     from gelato.tuning.study import require_optuna
 
@@ -147,7 +147,7 @@ def _plan(model: ModelOptions, search: SearchOptions) -> Plan:
         )
     check_budget(search.trials, search.budget)
     name = model.model or "gelato"
-    seeded = "seed" in parameter_names(model_class(name))
+    seeded = "seed" in parameter_names(name)
     made = make_model(name, model if seeded else replace(model, seed=None))
     fixed = assignments(model.settings, "--set", "NAME=VALUE")
     return make_plan(
@@ -256,6 +256,7 @@ def _keep(
     console: Console, tuned: Tuned, split: EdgeSplit, folder: Path
 ) -> dict[str, Any]:
     """Write the best model as a run folder, and return what it records."""
+    from gelato.models.base import Model
     from gelato.tuning.trial import blind
 
     if tuned.is_fitted:
@@ -263,7 +264,7 @@ def _keep(
     else:
         model = tuned.make()
         train(console, model, split, None)
-    if not hasattr(model, "save"):
+    if not isinstance(model, Model):
         console.note(f"{tuned.name} cannot be saved; the study is kept.")
         return {}
     # A split without test edges: they are for `gelato evaluate`, once all is decided.
@@ -347,7 +348,9 @@ def fit_command(tuned: Tuned, data: DataOptions, split: SplitOptions) -> str:
 
 def changed(model: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that differ from a model's defaults."""
-    known: dict[str, Any] = getattr(model, "parameter_defaults", dict)()
+    from gelato.parameters import parameters_of
+
+    known = {k: x.default for k, x in parameters_of(type(model)).items()}
     return {k: v for k, v in parameters.items() if k not in known or known[k] != v}
 
 
@@ -461,6 +464,7 @@ def _show_trials(console: Console, plan: Plan, first: list[dict[str, Any]]) -> N
 
 def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
     """Forecast one trial, at the point where the search begins."""
+    from gelato.models.base import fitted
     from gelato.ranking.evaluate import candidates_of
     from gelato.ranking.forecast import forecast
 
@@ -469,8 +473,8 @@ def _trial_seconds(console: Console, plan: Plan, split: EdgeSplit) -> float:
         coming = forecast_training(console, model, split)
         if coming is not None:
             return coming.seconds
-    elif hasattr(model, "fit"):
-        model.fit(split)
+    else:
+        fitted(model, split)
     rule = candidates_of(split, "valid")
     graph = split.train_graph
     found = forecast(model, graph, candidates=rule, positives=len(split.valid))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gelato.errors import UsageError
+from gelato.models.base import Model
 from gelato.models.registry import model_names
 from gelato.splits import EdgeSplit
 
@@ -103,7 +104,7 @@ def is_tunable(model: Any) -> bool:
     """Tell whether a model is known by name and has parameters to choose."""
     from gelato.tuning.spaces import space_of
 
-    if getattr(model, "name", None) not in model_names():
+    if not isinstance(model, Model) or model.name not in model_names():
         return False
     try:
         return bool(space_of(model.name, "free", _fixed(model)))

@@ -14,7 +14,8 @@ from gelato.engines import Engine, current_engine, use_engine, use_threads
 from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.io import as_graph
-from gelato.models.registry import make, model_class, parameter_names
+from gelato.models.base import fitted
+from gelato.models.registry import make, parameter_names
 from gelato.ranking import Evaluation, evaluate
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.resampling import locate_positives, resampled_precision
@@ -245,7 +246,7 @@ def _contenders(
     for label, model in _labelled(models).items():
         if not isinstance(model, str):
             yield Contender(label, {None: model})
-        elif "seed" in parameter_names(model_class(model)):
+        elif "seed" in parameter_names(model):
             yield Contender(label, {seed: make(model, seed=seed) for seed in seeds})
         else:
             yield Contender(label, {None: make(model)})
@@ -290,7 +291,7 @@ def _rows(
 
 
 def _fit(run: Run) -> Any:
-    return run.model.fit(run.split) if hasattr(run.model, "fit") else run.model
+    return fitted(run.model, run.split)
 
 
 def _measured(result: Evaluation, split: EdgeSplit) -> dict[str, Any]:

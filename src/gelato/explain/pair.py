@@ -25,7 +25,7 @@ from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pair
 from gelato.heuristics.cosine import DenseCosineScorer, SharedAttributeScorer
 from gelato.predict.links import count_common_neighbours
 from gelato.ranking import score_pairs
-from gelato.ranking.scorers import RowScorer, WalkScorer, as_scorer
+from gelato.ranking.scorers import RowScorer, SumScorer, WalkScorer, as_scorer
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ def explain_pair(
         )
     scorer = as_scorer(source, graph)
     about = _about(scorer, graph, pair, top_attributes)
-    parts, constant = _walk_parts(scorer, source)
+    parts, constant = _walk_parts(scorer)
     if parts:
         return _explain_walks(
             source,
@@ -264,19 +264,18 @@ def _shared_attributes(graph: Graph, pair: IntArray, top: int) -> dict[str, Any]
     return {"similarity": total, "shared": shared, "shared_rest": rest}
 
 
-def _walk_parts(scorer: Any, source: Any) -> tuple[list[_Part], float]:
+def _walk_parts(scorer: Any) -> tuple[list[_Part], float]:
     """Return the sums of walks that a score consists of, and a constant."""
     if isinstance(scorer, WalkScorer):
         return ([_Part("", 1.0, scorer)] if scorer.steps else []), 0.0
-    inner = getattr(scorer, "scorers", ())
-    if not inner or not all(isinstance(part, WalkScorer) for part in inner):
+    if not isinstance(scorer, SumScorer):
         return [], 0.0
-    mixture = getattr(source, "mixture_", None)
-    names = getattr(mixture, "heuristics", [f"part {i + 1}" for i in range(len(inner))])
+    if not all(isinstance(part, WalkScorer) for part in scorer.scorers):
+        return [], 0.0
     parts = [
         _Part(name, float(coefficient), part)
         for name, coefficient, part in zip(
-            names, scorer.coefficients, inner, strict=True
+            scorer.names, scorer.coefficients, scorer.scorers, strict=True
         )
     ]
     return parts, -float(scorer.constant)

@@ -5,21 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from torch import Tensor
 
 from gelato.explain.explanation import AttributeEffect, WalkEdge
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
-from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.similarity import BlockSimilarity, pair_similarity
 from gelato.ranking.scorers import WalkScorer
 
-Weigh = Callable[[Graph, EnhancedGraph], Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gelato.nn.enhancement import EnhancedGraph
+    from gelato.nn.similarity import BlockSimilarity
+
+Weigh = Callable[[Graph, "EnhancedGraph"], "Tensor"]
 """Weighs the pairs of an enhanced graph, as models do."""
+
+
+@runtime_checkable
+class Enhancer(Protocol):
+    """A model that adds pairs to a graph and weighs all of them."""
+
+    similarity: str | BlockSimilarity
+    pair_model: Any
+
+    def enhanced(self, graph: Graph) -> EnhancedGraph:
+        """Return a graph's edges and similarity pairs."""
+        ...
+
+    def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
+        """Return the weight of every pair of an enhanced graph."""
+        ...
+
 
 # Cells of the copies of two nodes that are held at once.
 _CELLS = 1 << 22
@@ -103,6 +123,8 @@ def _copies_enhanced(
     similar: FloatArray = repeated(enhanced.similarity)
     mixed_in = (1 - enhanced.alpha) * (1 - enhanced.beta) > 0
     if mixed_in and not callable(similarity):
+        from gelato.nn.similarity import pair_similarity
+
         found = pair_similarity(small.attributes, pairs, similarity=similarity)
         similar = np.maximum(found, 0.0)
     return replace(
@@ -151,9 +173,10 @@ def walk_edges(
             carried[a, b] = carried.get((a, b), 0.0) + contribution
             weights.setdefault((a, b), float(scorer.adjacency[a, b]))
     order = sorted(carried, key=lambda step: (-abs(carried[step]), step))
-    enhanced = source.enhanced(graph) if hasattr(source, "enhanced") else None
+    enhancer = source if isinstance(source, Enhancer) else None
+    enhanced = None if enhancer is None else enhancer.enhanced(graph)
     steps = np.array(order, dtype=np.int64).reshape(-1, 2)
-    facts = _EdgeFacts(source, graph, enhanced, steps)
+    facts = _EdgeFacts(enhancer, graph, enhanced, steps)
     found = tuple(
         facts.edge(
             i, weights[step], carried[step], top_attributes if i < top_edges else 0
@@ -167,9 +190,13 @@ class _EdgeFacts:
     """What a graph, and the model that enhanced it, know about steps of walks."""
 
     def __init__(
-        self, source: Any, graph: Graph, enhanced: EnhancedGraph | None, steps: IntArray
+        self,
+        enhancer: Enhancer | None,
+        graph: Graph,
+        enhanced: EnhancedGraph | None,
+        steps: IntArray,
     ) -> None:
-        self._source, self._graph, self._enhanced = source, graph, enhanced
+        self._enhancer, self._graph, self._enhanced = enhancer, graph, enhanced
         self._steps, n = steps, graph.num_nodes
         self._at_edge = find_pairs(graph.edges, steps, n)
         self._at_pair = None
@@ -177,10 +204,13 @@ class _EdgeFacts:
             self._at_pair = find_pairs(enhanced.pairs, steps, n)
         self._similarity = None
         if graph.num_attributes:
+            from gelato.nn.similarity import pair_similarity
+
             self._similarity = pair_similarity(graph.attributes, steps)
         self._explains = enhanced is not None and enhanced.has_attributes
         self.notes: list[str] = []
-        if self._explains and getattr(source, "pair_model", None) is not None:
+        own = enhancer is not None and enhancer.pair_model is not None
+        if self._explains and own:
             self._explains = False
             self.notes.append("attributes are not looked into: the pair model is yours")
         elif self._explains and len(steps):
@@ -219,14 +249,15 @@ class _EdgeFacts:
     def _effects(self, place: int, top: int) -> tuple[AttributeEffect, ...]:
         if not self._explains or place < 0 or top == 0:
             return ()
-        graph, enhanced = self._graph, self._enhanced
+        graph, enhanced, enhancer = self._graph, self._enhanced, self._enhancer
         assert enhanced is not None
+        assert enhancer is not None
         attributes, effects = attribute_effects(
             graph,
             enhanced,
             place,
-            self._source.weights,
-            similarity=getattr(self._source, "similarity", "cosine"),
+            enhancer.weights,
+            similarity=enhancer.similarity,
         )
         x, y = attribute_rows(graph, enhanced.pairs[place])
         order = np.argsort(-np.abs(effects), kind="stable")[:top]
@@ -243,7 +274,7 @@ def attribute_rows(graph: Graph, nodes: IntArray) -> FloatArray:
     """Return the attributes of nodes as dense rows."""
     attributes: Any = graph.attributes
     rows = attributes[nodes]
-    dense = rows.toarray() if hasattr(rows, "toarray") else rows
+    dense = rows.toarray() if sp.issparse(rows) else rows
     return np.asarray(dense, dtype=np.float64)
 
 

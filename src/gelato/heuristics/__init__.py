@@ -1,21 +1,20 @@
-"""Topological and attribute heuristics, each a scorer of rows of pairs."""
+"""Topological and attribute heuristics, each a scorer of rows of pairs.
 
-from gelato.heuristics.cosine import cosine
-from gelato.heuristics.walks import (
-    adamic_adar,
-    autocovariance,
-    autocovariance_of,
-    common_neighbours,
-    preferential_attachment,
-    resource_allocation,
-)
+One file per family; a function with the decorator of
+:mod:`gelato.heuristics.declared` is a heuristic, here and in the registry of models.
+Importing this package imports none of them: names load when first used.
+"""
 
-__all__ = [
-    "adamic_adar",
-    "autocovariance",
-    "autocovariance_of",
-    "common_neighbours",
-    "cosine",
-    "preferential_attachment",
-    "resource_allocation",
-]
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    from gelato.heuristics.declared import listed
+
+    for one in listed().values():
+        if one.function == name:
+            return getattr(importlib.import_module(one.module), name)
+    raise AttributeError(f"module 'gelato.heuristics' has no attribute {name!r}")

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.heuristics.declared import heuristic
 from gelato.kernels import similar_pairs as kernels
 from gelato.kernels.tiles import column_tiles, rows_times
 from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
@@ -25,6 +26,7 @@ from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 _DENSE_ABOVE = 0.15
 
 
+@heuristic("cos", "cosine similarity of attributes", kind="attributes")
 def cosine(graph: Graph) -> RowScorer:
     """Score a pair by the cosine of its attributes; 0 where a row is all zero."""
     if graph.attributes is None:

@@ -13,17 +13,22 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, Graph
+from gelato.heuristics.declared import heuristic
+from gelato.parameters import Dimension, choice, whole
 from gelato.ranking.scorers import ClosedForm, WalkScorer
 
 SelfLoops = Literal["isolated", "all"]
+SELF_LOOPS: tuple[SelfLoops, ...] = ("isolated", "all")
 
 
+@heuristic("cn", "common neighbours", undirected=True)
 def common_neighbours(graph: Graph) -> WalkScorer:
     """Score a pair by its common neighbours (the weight of its two-step walks)."""
     graph.require_undirected("Common neighbours (cn)")
     return _two_steps(graph, np.ones(graph.num_nodes))
 
 
+@heuristic("aa", "Adamic-Adar", undirected=True)
 def adamic_adar(graph: Graph) -> WalkScorer:
     """Score a pair by its common neighbours, each divided by ln(degree).
 
@@ -39,18 +44,26 @@ def adamic_adar(graph: Graph) -> WalkScorer:
     return _two_steps(graph, _inverse(divisor))
 
 
+@heuristic("ra", "resource allocation", undirected=True)
 def resource_allocation(graph: Graph) -> WalkScorer:
     """Score a pair by its common neighbours, each divided by its degree."""
     graph.require_undirected("Resource allocation (ra)")
     return _two_steps(graph, _inverse(graph.degrees))
 
 
+@heuristic("pa", "preferential attachment: product of degrees")
 def preferential_attachment(graph: Graph) -> WalkScorer:
     """Score a pair by the product of its degrees (out- and in-degree if directed)."""
     far = ClosedForm(1.0, graph.degrees, _column_sums(graph.adjacency))
     return WalkScorer(graph.adjacency, np.ones(graph.num_nodes), 0, 1.0, far)
 
 
+@heuristic(
+    "ac",
+    "autocovariance of random walks",
+    parameters={"t": whole(least=0), "self_loops": choice(names=SELF_LOOPS)},
+    search_space={"t": Dimension((3, 2, 4)), "self_loops": Dimension(SELF_LOOPS)},
+)
 def autocovariance(
     graph: Graph, *, t: int = 3, self_loops: SelfLoops = "isolated"
 ) -> WalkScorer:

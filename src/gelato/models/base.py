@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -18,10 +17,9 @@ import scipy.sparse as sp
 
 from gelato.engines import Engine, use_engine
 from gelato.errors import InputError, StoredFileError, UsageError
-from gelato.explain.explanation import Explanation
-from gelato.explain.pair import explain_pair
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
 from gelato.io import rescale
+from gelato.parameters import Dimension, Parametrised
 from gelato.predict.prediction import (
     Prediction,
     Validation,
@@ -33,6 +31,9 @@ from gelato.ranking.counts import RankCounts
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run, save_run
+
+if TYPE_CHECKING:
+    from gelato.explain.explanation import Explanation
 
 _NAMED = 3
 # Between a column and its value or word, in names of attributes made from text.
@@ -182,18 +183,62 @@ def _few(names: Iterable[str]) -> str:
 logger = logging.getLogger(__name__)
 
 
-class Model(ABC):
+@runtime_checkable
+class Learner(Protocol):
+    """Anything that can be fitted, a :class:`Model` or not."""
+
+    def fit(self, data: Any) -> Any:
+        """Learn from a graph, or from the training part of a split."""
+        ...
+
+
+def fitted(model: Any, data: Graph | EdgeSplit) -> Any:
+    """Return a model fitted to data; what only scores is returned as it is."""
+    return model.fit(data) if isinstance(model, Learner) else model
+
+
+class Model(Parametrised, ABC):
     """A link predictor.
 
-    ``__init__`` of a subclass takes keyword-only parameters and stores them as
-    given; :meth:`fit` learns, and what it learned ends in an underscore.
+    A subclass declares its parameters as :mod:`gelato.parameters` says, and its other
+    facts as class attributes; :meth:`fit` learns, and what it learned ends in an
+    underscore. Registry, command line, tuning and tests read the facts here.
+
+    Attributes
+    ----------
+    undirected_only : bool
+        Whether it refuses directed graphs.
+    needs_attributes : bool
+        Whether it cannot do without node attributes.
+    trains_by_epoch : bool
+        Whether ``fit`` takes a folder and tells of epochs and steps: see
+        :class:`gelato.models.trained.TrainedModel`.
+    search_space : dict
+        Values that :func:`gelato.tune` tries, by parameter, in the order of a line
+        search: a tuple, or a :class:`gelato.parameters.Dimension`.
+    tuning_defaults : dict
+        What a tuning sets otherwise than the model's defaults.
+    presets : dict or None
+        Parameters by graph of the paper; None if it gives none for this model.
+    notes_ : tuple of str
+        What people should know of a fitted model.
+    training_ : Training or None
+        What came of a training by epochs.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     undirected_only: ClassVar[bool] = False
+    needs_attributes: ClassVar[bool] = False
+    trains_by_epoch: ClassVar[bool] = False
+    search_space: ClassVar[Mapping[str, Dimension | Sequence[Any]]] = {}
+    tuning_defaults: ClassVar[Mapping[str, Any]] = {}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None
+
     graph_: Graph
     split_: EdgeSplit | None
+    notes_: tuple[str, ...] = ()
+    training_: Any = None
     # How the validation edges rank, once it has been counted: for expected precision.
     validation_counts_: RankCounts | None = None
 
@@ -254,6 +299,10 @@ class Model(ABC):
         newer.validation_counts_ = None
         return newer
 
+    def enhanced_adjacency(self, graph: Graph) -> sp.csr_array | None:
+        """Return the weights that walks run over, where a model changes them."""
+        return None
+
     def predict(
         self,
         *,
@@ -265,8 +314,8 @@ class Model(ABC):
     ) -> pl.DataFrame:
         """Return a ranked table of links, from all known edges.
 
-        See :func:`gelato.predict.prediction.make_prediction` for the arguments; notes on the
-        result are logged.
+        See :func:`gelato.predict.prediction.make_prediction` for the arguments; notes
+        on the result are logged.
         """
         asked = {"top": top, "per_node": per_node, "pairs": pairs, "nodes": nodes}
         made = self.prediction(**asked, **options)
@@ -283,21 +332,23 @@ class Model(ABC):
         precision of every rank. ``engine`` is as for :func:`gelato.evaluate`.
         """
         graph = self._fitted_graph()
+        known = None
         if self.split_ is not None and len(self.split_.valid):
             known = Validation(self, self.split_, self.validation_counts_)
-            validation = options.setdefault("validation", known)
-            made = make_prediction(self.scorer(graph), graph, **options)
-            if validation is known:
-                self.validation_counts_ = known.counts
-            return made
+            options.setdefault("validation", known)
         with use_engine(engine):
-            return make_prediction(self.scorer(graph), graph, **options)
+            made = make_prediction(self.scorer(graph), graph, **options)
+        if known is not None and options["validation"] is known:
+            self.validation_counts_ = known.counts
+        return made
 
     def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
         """Return why a pair scores what it scores, walk by walk.
 
         See :func:`gelato.explain.pair.explain_pair`.
         """
+        from gelato.explain.pair import explain_pair
+
         return explain_pair(self, self._fitted_graph(), u, v, **options)
 
     def score_pairs(self, pairs: Any) -> FloatArray:
@@ -328,10 +379,7 @@ class Model(ABC):
         self._store(run)
         return save_run(folder, run)
 
-    def check_parameters(self) -> None:  # noqa: B027 - many models have no ranges
-        """Raise unless every parameter is in its range."""
-
-    def _store(self, run: Run) -> None:  # noqa: B027 - many models learn nothing
+    def _store(self, run: Run) -> None:
         """Add what was learned to a run that is about to be saved."""
 
     def _restore(self, run: Run) -> None:
@@ -350,33 +398,3 @@ class Model(ABC):
                 hint="Call fit(graph) or fit(split) first.",
             )
         return graph  # type: ignore[no-any-return]
-
-    @classmethod
-    def parameter_defaults(cls) -> dict[str, Any]:
-        """Return the names and defaults of the parameters."""
-        if cls.__init__ is object.__init__:  # nothing to set
-            return {}
-        signature = inspect.signature(cls)
-        return {name: given.default for name, given in signature.parameters.items()}
-
-    def get_params(self) -> dict[str, Any]:
-        """Return the parameters."""
-        return {name: getattr(self, name) for name in self.parameter_defaults()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; the model must then be fitted again."""
-        known = self.parameter_defaults()
-        for name, value in parameters.items():
-            if name not in known:
-                raise UsageError(
-                    f"{type(self).__name__} has no parameter {name!r}.",
-                    hint=f"Its parameters are: {', '.join(known) or 'none'}.",
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = self.parameter_defaults()
-        changed = {k: v for k, v in self.get_params().items() if v != defaults[k]}
-        inside = ", ".join(f"{name}={value!r}" for name, value in changed.items())
-        return f"{type(self).__name__}({inside})"

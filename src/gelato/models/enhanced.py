@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
-from gelato.heuristics.walks import SelfLoops
+from gelato.heuristics.walks import SELF_LOOPS, SelfLoops
 from gelato.models.base import Model, refuse_other_attributes
 from gelato.nn.enhancement import EnhancedGraph, enhance
 from gelato.nn.first_layer import PairFeatures
@@ -23,10 +23,26 @@ from gelato.nn.similarity import (
     similarity_above,
 )
 from gelato.nn.two_steps import HeuristicMixture
+from gelato.parameters import Dimension, choice, number, unlisted, whole
 from gelato.predict.prediction import id_column
 from gelato.ranking.scorers import RowScorer
 from gelato.storage import Run
 from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
+
+# The paper tunes these three by a grid (section "Hyperparameters").
+ETAS = Dimension((0.0, 0.25, 0.5, 0.75, 1.0), 0.0, 1.0, step=0.05)
+ALPHAS = Dimension((0.0, 0.25, 0.5, 0.75), 0.0, 0.95, step=0.05)
+BETAS = Dimension((0.25, 0.5, 0.75, 1.0), 0.05, 1.0, step=0.05)
+# The paper puts loops on all nodes of two graphs; it does not say how that was chosen.
+LOOPS = Dimension(SELF_LOOPS)
+LOOPS_AFTER = unlisted(*SELF_LOOPS)
+LOOPS_OF: dict[str, dict[str, Any]] = {
+    "cora": {"self_loops": "all"},
+    "citeseer": {"self_loops": "all"},
+    "pubmed": {},
+    "photo": {},
+    "computers": {},
+}
 
 _STORED = ("similar.pairs", "similar.similarity", "similar.threshold")
 
@@ -38,16 +54,17 @@ class EnhancedModel(Model):
     later are enhanced with the same threshold.
     """
 
-    eta: float
-    alpha: float
+    eta: float = number(0.0, least=0)
+    alpha: float = number(0.5, least=0, most=1)
+    self_loops: SelfLoops = choice("isolated", SELF_LOOPS)
+    t: int = whole(3)
+
     beta: float = 0.0
-    self_loops: SelfLoops
-    t: int
     similarity: str | BlockSimilarity = "cosine"
     heuristic: HeuristicName = "ac"
+    pair_model: Any = None
     similar_: SimilarityPairs | None
     mixture_: HeuristicMixture | None = None
-    notes_: tuple[str, ...]
 
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs when the edges of ``graph`` are known.

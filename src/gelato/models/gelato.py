@@ -2,45 +2,66 @@
 
 from __future__ import annotations
 
-import copy
 import logging
-import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
-from gelato.models.base import Model
-from gelato.models.enhanced import EnhancedModel, learned_weights
-from gelato.models.gelato_checks import check_gelato, check_split
-from gelato.models.trained import TrainedModel, fill_module
+from gelato.models.enhanced import (
+    ALPHAS,
+    BETAS,
+    ETAS,
+    LOOPS_AFTER,
+    LOOPS_OF,
+    EnhancedModel,
+    learned_weights,
+)
+from gelato.models.mlp import LEARNING_RATES, MLP, PairTrained
+from gelato.models.trained import DROPOUTS, fill_module
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.similarity import BlockSimilarity
 from gelato.nn.two_steps import HeuristicMixture
-from gelato.splits import EdgeSplit, as_data
+from gelato.parameters import Dimension, choice, function, number
+from gelato.splits import EdgeSplit
 from gelato.storage import Run
 from gelato.training.dense_task import DenseTask, refuse_dense
-from gelato.training.enhanced_scorers import HeuristicName
-from gelato.training.gelato_task import (
-    GelatoTask,
-    StepSettings,
-    TrainingSet,
-    refuse_few_negatives,
-)
-from gelato.training.loop import EpochReport
+from gelato.training.enhanced_scorers import HEURISTICS, HeuristicName
+from gelato.training.gelato_task import GelatoTask, StepSettings, TrainingSet
 from gelato.training.near_negatives import NegativeKinds
+from gelato.training.negatives import SAMPLERS
 
 if TYPE_CHECKING:
     from gelato.nn.dense import Masking
 
 logger = logging.getLogger(__name__)
 
+# What training on near and far negatives rests on: far scores known from degrees
+# alone, and a loss whose sum over negatives a sample of them can stand for.
+_NEAR_NEEDS = {
+    "loss": "n-pair",
+    "training": "unbiased",
+    "heuristic": "ac",
+    "masking": "both",
+}
+# As the paper selected them. The last column of its table is one setting for three
+# graphs: no similarity pairs, weights learned completely.
+_LEARNED = {"eta": 0.0, "alpha": 0.0, "beta": 1.0}
+_SELECTED = {
+    "cora": {"eta": 0.5, "alpha": 0.5, "beta": 0.25},
+    "citeseer": {"eta": 0.75, "alpha": 0.5, "beta": 0.5},
+    "pubmed": _LEARNED,
+    "photo": _LEARNED,
+    "computers": _LEARNED,
+}
 
-class Gelato(TrainedModel, EnhancedModel):
+
+class Gelato(PairTrained, EnhancedModel):
     """Graph enhancement for link prediction with autocovariance (the paper's model).
 
     An MLP on the attributes of two nodes weighs each edge; attribute-similar pairs
@@ -91,8 +112,6 @@ class Gelato(TrainedModel, EnhancedModel):
         Share of the edges held out for validation when fitted on a bare graph.
     seed : int
         Decides initial weights, dropout, batches and negatives.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
     pair_model : callable, optional
         Takes the training graph and returns an ``nn.Module`` that maps
         :class:`~gelato.nn.first_layer.PairFeatures` to a weight per pair, in place
@@ -114,108 +133,69 @@ class Gelato(TrainedModel, EnhancedModel):
 
     name = "gelato"
     summary = "graph enhanced by a learned MLP, ranked by autocovariance"
+    search_space: ClassVar = {
+        "eta": ETAS,
+        "alpha": ALPHAS,
+        "beta": BETAS,
+        "self_loops": LOOPS_AFTER,
+        # The paper keeps these fixed.
+        "lr": LEARNING_RATES.only("free"),
+        "dropout": DROPOUTS.only("free"),
+        "t": Dimension((3, 2, 4)).only("free"),
+    }
+    presets: ClassVar = {
+        graph: own | LOOPS_OF[graph] | MLP.presets[graph]
+        for graph, own in _SELECTED.items()
+    }
 
-    def __init__(
-        self,
-        *,
-        eta: float = 0.0,
-        alpha: float = 0.0,
-        beta: float = 1.0,
-        self_loops: SelfLoops = "isolated",
-        t: int = 3,
-        heuristic: HeuristicName = "ac",
-        similarity: str | BlockSimilarity = "cosine",
-        hidden: int = 128,
-        dropout: float = 0.5,
-        chunk: int = 20_000,
-        lr: float = 1e-3,
-        epochs: int = 100,
-        batches: int = 10,
-        loss: str = "n-pair",
-        training: TrainingSet = "unbiased",
-        negatives: NegativeKinds = "auto",
-        near_rate: float | None = None,
-        masking: Masking = "both",
-        metric: str = "prec@100%",
-        validate_every: int = 1,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-        threads: int | None = None,
-        pair_model: Callable[[Graph], nn.Module] | None = None,
-    ) -> None:
-        self.eta, self.alpha, self.beta = eta, alpha, beta
-        self.self_loops, self.t = self_loops, t
-        self.heuristic, self.similarity = heuristic, similarity
-        self.hidden, self.dropout, self.chunk = hidden, dropout, chunk
-        self.lr, self.epochs, self.batches = lr, epochs, batches
-        self.loss, self.training, self.masking = loss, training, masking
-        self.negatives, self.near_rate = negatives, near_rate
-        self.metric, self.validate_every = metric, validate_every
-        self.patience, self.valid = patience, valid
-        self.seed, self.threads, self.pair_model = seed, threads, pair_model
+    eta: float = 0.0
+    alpha: float = 0.0
+    beta: float = number(1.0, least=0, most=1)
+    self_loops: SelfLoops = "isolated"
+    t: int = 3
+    heuristic: HeuristicName = choice("ac", HEURISTICS)
+    similarity: str | BlockSimilarity = function("cosine", "cosine")
+    hidden: int = 128
+    dropout: float = 0.5
+    chunk: int = 20_000
+    lr: float = 1e-3
+    epochs: int = 100
+    batches: int = 10
+    loss: str = "n-pair"
+    training: TrainingSet = choice("unbiased", SAMPLERS)
+    negatives: NegativeKinds = choice("auto", ("auto", "all", "near"))
+    near_rate: float | None = number(None, above=0, most=1)
+    masking: Masking = choice("both", ("both", "one-sided"))
+    metric: str = "prec@100%"
+    validate_every: int = 1
+    patience: int | None = None
+    valid: float = 0.05
+    seed: int = 0
+    pair_model: Callable[[Graph], nn.Module] | None = function(None)
 
-    def fit(
-        self,
-        data: Graph | EdgeSplit,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        on_epoch: EpochReport | None = None,
-        on_step: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Train on the training edges; keep the epoch that ranks validation best.
-
-        Parameters
-        ----------
-        data : Graph or EdgeSplit
-            A bare graph holds out ``valid`` of its own edges for validation.
-        folder : path, optional
-            Where checkpoints go.
-        resume : bool
-            Go on from the folder's checkpoint, if there is one.
-        on_epoch, on_step : callable, optional
-            Told of every epoch and every step; see :func:`gelato.training.loop.train`.
-        """
-        self.check_parameters()
-        self.training_ = None
-        self.module_: nn.Module | None = None
-        self.mixture_ = None
-        data = as_data(data)
-        if not self._learns(data.graph if isinstance(data, EdgeSplit) else data):
-            super().fit(data)
-            train_graph = data.train_graph if isinstance(data, EdgeSplit) else data
-            self._find_similar(train_graph)
-            return self
-        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
-        super().fit(split)
-        self._check_data(split)
-        task = self._task(split, self._find_similar(split.train_graph))
-        self._tell_path(task)
-        self._train(
-            task,
-            split,
-            folder=folder,
-            resume=resume,
-            on_epoch=on_epoch,
-            on_step=on_step,
-        )
-        self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
-        return self
-
-    def untrained(self, split: EdgeSplit) -> Self:
-        """Return a copy with its first weights, to see what ranking costs."""
-        fresh = copy.copy(self)
-        Model.fit(fresh, split)
-        fresh.training_, fresh.module_ = None, None
-        fresh.mixture_ = HeuristicMixture() if self.heuristic == "mixture" else None
-        if fresh._find_similar(split.train_graph).needs_model:
-            fresh.module_ = self._pair_model(split.train_graph).eval()
-        return fresh
+    module_: nn.Module | None
 
     def check_parameters(self) -> None:
-        """Raise unless every parameter is in its range."""
-        check_gelato(self.get_params())
+        """Raise unless every parameter is in its range, and they go together."""
+        super().check_parameters()
+        if self.heuristic == "mixture" and self.t != 3:
+            raise UsageError(
+                f"The mixture of heuristics walks 3 steps, and t is {self.t}.",
+                hint='Leave t at 3, or use heuristic="ac".',
+            )
+        if self.negatives == "all" and self.near_rate is not None:
+            raise UsageError(
+                f"near_rate is {self.near_rate!r}, but all negatives are asked for.",
+                hint='Use negatives="near", or leave near_rate out.',
+            )
+        given = self.get_params()
+        for name, needed in _NEAR_NEEDS.items():
+            if self.negatives == "near" and given[name] != needed:
+                raise UsageError(
+                    f'negatives="near" needs {name}="{needed}", and it is '
+                    f"{given[name]!r}.",
+                    hint=f'Leave {name} at "{needed}", or use negatives="all".',
+                )
 
     def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
         """Return the weight of every pair of an enhanced graph."""
@@ -226,15 +206,26 @@ class Gelato(TrainedModel, EnhancedModel):
         weighs = graph.num_attributes > 0 and (1 - self.alpha) * self.beta > 0
         return weighs or self.heuristic == "mixture"
 
-    def _task(
-        self, split: EdgeSplit, enhanced: EnhancedGraph
-    ) -> GelatoTask | DenseTask:
-        graph = split.train_graph
-        model = self._pair_model(graph) if enhanced.needs_model else None
+    def _task(self, split: EdgeSplit) -> GelatoTask | DenseTask:
+        graph, enhanced = split.train_graph, self._find_similar(split.train_graph)
+        model = self._module(graph) if enhanced.needs_model else None
         given = (graph, enhanced, split.valid, model, self._step_settings())
+        task: GelatoTask | DenseTask
         if self._is_dense(graph):
-            return DenseTask(*given, masking=self.masking)
-        return GelatoTask(*given)
+            task = DenseTask(*given, masking=self.masking)
+        else:
+            task = GelatoTask(*given)
+        self._tell_path(task)
+        return task
+
+    def _keep(self, task: Any) -> None:
+        self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
+
+    def _start(self, graph: Graph) -> None:
+        self.module_ = None
+        self.mixture_ = HeuristicMixture() if self.heuristic == "mixture" else None
+        if self._find_similar(graph).needs_model:
+            self.module_ = self._module(graph).eval()
 
     def _is_dense(self, graph: Graph) -> bool:
         return graph.directed or self.masking == "one-sided"
@@ -264,7 +255,7 @@ class Gelato(TrainedModel, EnhancedModel):
             seed=int(self.seed),
         )
 
-    def _pair_model(self, graph: Graph) -> nn.Module:
+    def _module(self, graph: Graph, stored: Any = None) -> nn.Module:
         if self.pair_model is not None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
@@ -277,8 +268,7 @@ class Gelato(TrainedModel, EnhancedModel):
             seed=int(self.seed),
         )
 
-    def _check_data(self, split: EdgeSplit) -> None:
-        """Raise, before any work, if a split cannot be trained on."""
+    def _check_split(self, split: EdgeSplit) -> None:
         graph = split.train_graph
         if self.heuristic != "ac":
             graph.require_undirected(f"Gelato with heuristic={self.heuristic!r}")
@@ -286,8 +276,7 @@ class Gelato(TrainedModel, EnhancedModel):
             graph.require_undirected('Gelato with negatives="near"')
         if self._is_dense(graph):
             refuse_dense(graph, self._step_settings(), self.masking)
-        check_split(split, self.batches)
-        refuse_few_negatives(graph)
+        super()._check_split(split)
 
     def _identity(self, split: EdgeSplit) -> dict[str, Any]:
         """Return what must be equal for a training to be resumed.
@@ -302,7 +291,7 @@ class Gelato(TrainedModel, EnhancedModel):
         return identity
 
     def _store(self, run: Run) -> None:
-        super()._store(run)
+        EnhancedModel._store(self, run)
         for name, module in (("model", self.module_), ("mixture", self.mixture_)):
             if module is not None:
                 state = module.state_dict()
@@ -312,9 +301,9 @@ class Gelato(TrainedModel, EnhancedModel):
     def _restore(self, run: Run) -> None:
         self._restore_training(run)
         self.module_, self.mixture_ = None, None
-        super()._restore(run)
+        EnhancedModel._restore(self, run)
         if self.enhanced(run.graph).needs_model:
-            self.module_ = fill_module(self._pair_model(run.graph), run, "model.")
+            self.module_ = fill_module(self._module(run.graph), run, "model.")
         if self.heuristic == "mixture":
             self.mixture_ = HeuristicMixture()
             fill_module(self.mixture_, run, "mixture.")

@@ -1,90 +1,59 @@
-"""Heuristics as models: nothing is learned, so fitting only keeps the graph."""
+"""Heuristics as models: nothing is learned, so fitting only keeps the graph.
+
+What a heuristic is stands with its function in :mod:`gelato.heuristics`. Here each
+becomes a class, named as its function is: ``common_neighbours`` is CommonNeighbours.
+"""
 
 from __future__ import annotations
 
-from gelato import heuristics
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar
+
 from gelato.graph import Graph
-from gelato.heuristics.walks import SelfLoops
+from gelato.heuristics.declared import Declared, class_name, listed, load
 from gelato.models.base import Model
 from gelato.ranking.scorers import RowScorer
 
 
-class CommonNeighbours(Model):
-    """Common neighbours."""
+class Heuristic(Model):
+    """A model that scores by a function of the graph and its parameters."""
 
-    name = "cn"
-    summary = "common neighbours"
-    undirected_only = True
-
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.common_neighbours(graph)
-
-
-class AdamicAdar(Model):
-    """Common neighbours, each divided by the logarithm of its degree."""
-
-    name = "aa"
-    summary = "Adamic-Adar"
-    undirected_only = True
+    function: ClassVar[Callable[..., RowScorer]]
+    arguments: ClassVar[tuple[str, ...]]
 
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.adamic_adar(graph)
+        given = {name: getattr(self, name) for name in self.arguments}
+        return self.function(graph, **given)
 
 
-class ResourceAllocation(Model):
-    """Common neighbours, each divided by its degree."""
-
-    name = "ra"
-    summary = "resource allocation"
-    undirected_only = True
-
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.resource_allocation(graph)
-
-
-class PreferentialAttachment(Model):
-    """The product of both degrees."""
-
-    name = "pa"
-    summary = "preferential attachment: product of degrees"
-
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.preferential_attachment(graph)
+def heuristic_class(facts: Declared) -> type[Heuristic]:
+    """Return the model of a declared heuristic."""
+    assert facts.function is not None
+    body: dict[str, Any] = {
+        **facts.parameters,
+        "__module__": __name__,
+        "__doc__": facts.function.__doc__,
+        "name": facts.name,
+        "summary": facts.summary,
+        "undirected_only": facts.undirected,
+        "needs_attributes": facts.attributes,
+        "search_space": facts.search_space,
+        "function": staticmethod(facts.function),
+        "arguments": tuple(facts.parameters),
+    }
+    return type(class_name(facts.function.__name__), (Heuristic,), body)
 
 
-class Autocovariance(Model):
-    """Random walks of length t against chance (the paper's AC).
-
-    Parameters
-    ----------
-    t : int
-        Length of a walk.
-    self_loops : {"isolated", "all"}
-        Where loops of weight 1 are added.
-    """
-
-    name = "ac"
-    summary = "autocovariance of random walks"
-
-    def __init__(self, *, t: int = 3, self_loops: SelfLoops = "isolated") -> None:
-        self.t = t
-        self.self_loops = self_loops
-
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.autocovariance(graph, t=self.t, self_loops=self.self_loops)
+@cache
+def _known() -> dict[str, Any]:
+    return {one.class_name: one for one in listed().values()}
 
 
-class Cosine(Model):
-    """Cosine similarity of attributes; edges are not used."""
-
-    name = "cos"
-    summary = "cosine similarity of attributes"
-
-    def scorer(self, graph: Graph) -> RowScorer:
-        """Return what scores pairs when the edges of ``graph`` are known."""
-        return heuristics.cosine(graph)
+def __getattr__(name: str) -> Any:
+    if name not in _known():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = heuristic_class(load(_known()[name]))
+    globals()[name] = made
+    return made

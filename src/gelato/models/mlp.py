@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import copy
-import os
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from gelato.errors import UsageError
 from gelato.graph import Graph
-from gelato.models.base import Model, refuse_other_attributes
-from gelato.models.gelato_checks import check_ranges, check_split
-from gelato.models.trained import TrainedModel, fill_module
+from gelato.models.base import refuse_other_attributes
+from gelato.models.trained import DROPOUTS, WIDTHS, TrainedModel
+from gelato.nn.losses import LOSSES
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
+from gelato.parameters import Dimension, choice, number, whole
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit, as_data
-from gelato.storage import Run
-from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.loop import EpochReport
-from gelato.training.negatives import ListedTraining
+from gelato.splits import EdgeSplit
 from gelato.training.pair_task import PairMLPTask
 
-_PREFIX = "model."
+LEARNING_RATES = Dimension((0.001, 0.0003, 0.003, 0.01), 1e-4, 3e-2, log=True)
 
 
-class MLP(TrainedModel):
+class PairTrained(TrainedModel):
+    """Trains a pair MLP: the parameters that such models share."""
+
+    loss: str = choice("cross-entropy", LOSSES)
+    training: Any = choice("biased", ("biased", "unbiased"))
+    hidden: int = whole(128)
+    dropout: float = number(0.5, least=0, below=1)
+    chunk: int = whole(20_000, least=2)
+
+
+class MLP(PairTrained):
     """Gelato's pair MLP, trained directly for link prediction (the paper's MLP).
 
     Edges are only its labels: the score of a pair depends on the attributes of its
@@ -53,8 +56,6 @@ class MLP(TrainedModel):
         Share of the edges held out for validation when fitted on a bare graph.
     seed : int
         Decides initial weights, dropout, batches and negatives.
-    threads : int, optional
-        Threads of the kernels; results do not depend on it.
 
     Attributes
     ----------
@@ -72,98 +73,26 @@ class MLP(TrainedModel):
     name = "mlp"
     summary = "pair MLP on attributes alone, trained for link prediction"
     undirected_only = True
+    needs_attributes = True
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
+        "hidden": WIDTHS,
+    }
+    # Epochs are the paper's. Chunks of batch normalisation are the published code's
+    # ("BatchNorm sees the edges in chunks" in the protocol).
+    presets: ClassVar = {
+        "cora": {"epochs": 100, "chunk": 50_000},
+        "citeseer": {"epochs": 100, "chunk": 20_000},
+        "pubmed": {"epochs": 100, "chunk": 100_000},
+        "photo": {"epochs": 250, "chunk": 20_000},
+        "computers": {"epochs": 250, "chunk": 75_000},
+    }
+
+    validate_every: int = 25
+
     module_: PairMLP
-    notes_: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        *,
-        loss: str = "cross-entropy",
-        training: ListedTraining = "biased",
-        hidden: int = 128,
-        dropout: float = 0.5,
-        chunk: int = 20_000,
-        lr: float = 1e-3,
-        epochs: int = 100,
-        batches: int = 10,
-        metric: str = "prec@100%",
-        validate_every: int = 25,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        self.loss, self.training = loss, training
-        self.hidden, self.dropout, self.chunk = hidden, dropout, chunk
-        self.lr, self.epochs, self.batches = lr, epochs, batches
-        self.metric, self.validate_every = metric, validate_every
-        self.patience, self.valid = patience, valid
-        self.seed, self.threads = seed, threads
-
-    def fit(
-        self,
-        data: Graph | EdgeSplit,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        on_epoch: EpochReport | None = None,
-        on_step: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Train on the training edges; keep the epoch that ranks validation best.
-
-        Parameters
-        ----------
-        data : Graph or EdgeSplit
-            A bare graph holds out ``valid`` of its own edges for validation.
-        folder : path, optional
-            Where checkpoints go.
-        resume : bool
-            Go on from the folder's checkpoint, if there is one.
-        on_epoch, on_step : callable, optional
-            Told of every epoch and every step; see :func:`gelato.training.loop.train`.
-        """
-        self.check_parameters()
-        data = as_data(data)
-        graph = data.graph if isinstance(data, EdgeSplit) else data
-        graph.require_undirected(f"{self.summary} ({self.name})")
-        require_attributes(graph, self.name)
-        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
-        check_split(split, self.batches)
-        refuse_few_negatives(split.train_graph)
-        super().fit(split)
-        task = PairMLPTask(
-            split.train_graph,
-            split.valid,
-            self._module(split.train_graph),
-            batches=self.batches,
-            loss=self.loss,
-            training=self.training,
-            metric=self.metric,
-            seed=int(self.seed),
-        )
-        self._train(
-            task,
-            split,
-            folder=folder,
-            resume=resume,
-            on_epoch=on_epoch,
-            on_step=on_step,
-        )
-        self.module_ = task.module
-        return self
-
-    def untrained(self, split: EdgeSplit) -> Self:
-        """Return a copy with its first weights, to see what ranking costs."""
-        fresh = copy.copy(self)
-        Model.fit(fresh, split)
-        fresh.training_ = None
-        fresh.module_ = self._module(split.train_graph)
-        fresh.module_.eval()
-        return fresh
-
-    def check_parameters(self) -> None:
-        """Raise unless every parameter is in its range."""
-        check_mlp(self.get_params())
+    _prefix = "model."
 
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs by the attributes of a graph's nodes."""
@@ -179,7 +108,7 @@ class MLP(TrainedModel):
         refuse_other_attributes(self._fitted_graph(), newer.graph_)
         return newer
 
-    def _module(self, graph: Graph) -> PairMLP:
+    def _module(self, graph: Graph, stored: Any = None) -> PairMLP:
         return PairMLP(
             2 * graph.num_attributes,
             hidden=self.hidden,
@@ -188,32 +117,14 @@ class MLP(TrainedModel):
             seed=int(self.seed),
         )
 
-    def _store(self, run: Run) -> None:
-        state = self.module_.state_dict()
-        run.tensors |= {f"{_PREFIX}{key}": value for key, value in state.items()}
-        self._store_training(run)
-
-    def _restore(self, run: Run) -> None:
-        self._restore_training(run)
-        self.module_ = self._module(run.graph)
-        fill_module(self.module_, run, _PREFIX)
-
-
-def check_mlp(parameters: dict[str, Any], *, optional: tuple[str, ...] = ()) -> None:
-    """Raise unless the parameters of a pair MLP are in their ranges."""
-    check_ranges(parameters, optional=("patience", "threads", *optional))
-    if parameters["training"] not in ("biased", "unbiased"):
-        raise UsageError(
-            f"training is {parameters['training']!r}, which needs walks; a pair MLP "
-            "has none.",
-            hint="Use training='biased' or 'unbiased'.",
-        )
-
-
-def require_attributes(graph: Graph, name: str) -> None:
-    """Raise unless a graph has attributes."""
-    if graph.num_attributes == 0:
-        raise UsageError(
-            f"The model {name!r} learns from node attributes, and this graph has none.",
-            hint="Use a heuristic such as 'ac', or give attributes.",
+    def _task(self, split: EdgeSplit) -> PairMLPTask:
+        return PairMLPTask(
+            split.train_graph,
+            split.valid,
+            self._module(split.train_graph),
+            batches=self.batches,
+            loss=self.loss,
+            training=self.training,
+            metric=self.metric,
+            seed=int(self.seed),
         )

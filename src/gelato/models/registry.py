@@ -1,19 +1,39 @@
-"""Model names and the classes behind them, loaded when first asked for."""
+"""Model names and the classes behind them, loaded when first asked for.
+
+What a model is stands on its class. Only what a list of names needs stands here, as
+text, so that ``gelato list`` is instant; heuristics are found in their own folder.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
+import importlib.util
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gelato.errors import GelatoError, StoredFileError, UnknownNameError, UsageError
-from gelato.storage import Run, read_run
+from gelato.errors import (
+    GelatoError,
+    InputError,
+    StoredFileError,
+    UnknownNameError,
+    UsageError,
+)
+from gelato.heuristics.declared import listed
+from gelato.parameters import parameters_of, refuse_threads
+
+if TYPE_CHECKING:
+    from gelato.storage import Run
 
 Registered = TypeVar("Registered", bound=Callable[..., Any])
+ENTRY_POINTS = "gelato.models"
+"""Group of entry points by which an installed package brings models."""
 
 
 @dataclass(frozen=True)
@@ -21,189 +41,159 @@ class Entry:
     """A registered model: where it lives and what it is, in a few words."""
 
     name: str
-    summary: str
     kind: str
-    module: str = ""
-    attribute: str = ""
+    place: str
+    """Module and class, ``gelato.models.mlp:MLP``."""
+    summary: str
     factory: Callable[..., Any] | None = None
 
     def load(self) -> Callable[..., Any]:
         """Return the class, importing its module if need be."""
         if self.factory is not None:
             return self.factory
-        loaded: Callable[..., Any] = getattr(
-            importlib.import_module(self.module), self.attribute
-        )
+        module, _, attribute = self.place.partition(":")
+        loaded: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
         return loaded
 
 
-def _builtin(name: str, kind: str, module: str, attribute: str, summary: str) -> Entry:
-    return Entry(name, summary, kind, f"gelato.{module}", attribute)
+# A model is one line here. Summaries are those of the classes.
+_BUILTIN = (
+    (
+        "cos+ac",
+        "both",
+        "models.two_stage:CosineAutocovariance",
+        "autocovariance on edges and attribute-similar pairs",
+    ),
+    (
+        "mlp",
+        "trained",
+        "models.mlp:MLP",
+        "pair MLP on attributes alone, trained for link prediction",
+    ),
+    (
+        "mlp+ac",
+        "trained",
+        "models.two_stage:MLPAutocovariance",
+        "autocovariance on edges weighed by a separately trained MLP",
+    ),
+    (
+        "mlp+cos+ac",
+        "trained",
+        "models.two_stage:MLPCosineAutocovariance",
+        "autocovariance on edges and similar pairs, weighed by an MLP and cosine",
+    ),
+    (
+        "gelato",
+        "trained",
+        "models.gelato:Gelato",
+        "graph enhanced by a learned MLP, ranked by autocovariance",
+    ),
+    (
+        "gae",
+        "gnn",
+        "baselines.gae:GAE",
+        "graph auto-encoder: graph convolutions, inner products",
+    ),
+    (
+        "hgcn",
+        "gnn",
+        "baselines.hgcn:HGCN",
+        "hyperbolic graph convolutions on the Poincare ball",
+    ),
+    (
+        "lgcn",
+        "gnn",
+        "baselines.lgcn:LGCN",
+        "Lorentzian graph convolutions on the hyperboloid",
+    ),
+    (
+        "tlc-gnn",
+        "gnn",
+        "baselines.tlc_gnn.model:TLCGNN",
+        "graph convolutions and persistence images of loops around a pair",
+    ),
+    (
+        "bscnets",
+        "gnn",
+        "baselines.bscnets:BScNets",
+        "graph convolutions and block Hodge Laplacians of sampled edges",
+    ),
+    (
+        "neo-gnn",
+        "gnn",
+        "baselines.neo_gnn.model:NeoGNN",
+        "learned neighbourhood overlaps and graph convolutions",
+    ),
+    (
+        "nbfnet",
+        "gnn",
+        "baselines.nbfnet.model:NBFNet",
+        "encodings of all paths by a learned Bellman-Ford recursion",
+    ),
+    (
+        "seal",
+        "gnn",
+        "baselines.seal.model:SEAL",
+        "graph classifier on the labelled subgraph of each pair",
+    ),
+    (
+        "walkpool",
+        "gnn",
+        "baselines.walkpool.model:WalkPool",
+        "learned walks on the subgraph of each pair, with and without its edge",
+    ),
+)
 
 
-# Summaries stand here and not only in the classes so that `gelato list` is instant.
-_REGISTRY: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        _builtin(
-            "cn",
-            "topology",
-            "models.heuristic",
-            "CommonNeighbours",
-            "common neighbours",
-        ),
-        _builtin("aa", "topology", "models.heuristic", "AdamicAdar", "Adamic-Adar"),
-        _builtin(
-            "ra",
-            "topology",
-            "models.heuristic",
-            "ResourceAllocation",
-            "resource allocation",
-        ),
-        _builtin(
-            "pa",
-            "topology",
-            "models.heuristic",
-            "PreferentialAttachment",
-            "preferential attachment: product of degrees",
-        ),
-        _builtin(
-            "ac",
-            "topology",
-            "models.heuristic",
-            "Autocovariance",
-            "autocovariance of random walks",
-        ),
-        _builtin(
-            "cos",
-            "attributes",
-            "models.heuristic",
-            "Cosine",
-            "cosine similarity of attributes",
-        ),
-        _builtin(
-            "cos+ac",
-            "both",
-            "models.two_stage",
-            "CosineAutocovariance",
-            "autocovariance on edges and attribute-similar pairs",
-        ),
-        _builtin(
-            "mlp",
-            "trained",
-            "models.mlp",
-            "MLP",
-            "pair MLP on attributes alone, trained for link prediction",
-        ),
-        _builtin(
-            "mlp+ac",
-            "trained",
-            "models.two_stage",
-            "MLPAutocovariance",
-            "autocovariance on edges weighed by a separately trained MLP",
-        ),
-        _builtin(
-            "mlp+cos+ac",
-            "trained",
-            "models.two_stage",
-            "MLPCosineAutocovariance",
-            "autocovariance on edges and similar pairs, weighed by an MLP and cosine",
-        ),
-        _builtin(
-            "gelato",
-            "trained",
-            "models.gelato",
-            "Gelato",
-            "graph enhanced by a learned MLP, ranked by autocovariance",
-        ),
-        _builtin(
-            "gae",
-            "gnn",
-            "baselines.gae",
-            "GAE",
-            "graph auto-encoder: graph convolutions, inner products",
-        ),
-        _builtin(
-            "hgcn",
-            "gnn",
-            "baselines.hgcn",
-            "HGCN",
-            "hyperbolic graph convolutions on the Poincare ball",
-        ),
-        _builtin(
-            "lgcn",
-            "gnn",
-            "baselines.lgcn",
-            "LGCN",
-            "Lorentzian graph convolutions on the hyperboloid",
-        ),
-        _builtin(
-            "tlc-gnn",
-            "gnn",
-            "baselines.tlc_gnn.model",
-            "TLCGNN",
-            "graph convolutions and persistence images of loops around a pair",
-        ),
-        _builtin(
-            "bscnets",
-            "gnn",
-            "baselines.bscnets",
-            "BScNets",
-            "graph convolutions and block Hodge Laplacians of sampled edges",
-        ),
-        _builtin(
-            "neo-gnn",
-            "gnn",
-            "baselines.neo_gnn.model",
-            "NeoGNN",
-            "learned neighbourhood overlaps and graph convolutions",
-        ),
-        _builtin(
-            "nbfnet",
-            "gnn",
-            "baselines.nbfnet.model",
-            "NBFNet",
-            "encodings of all paths by a learned Bellman-Ford recursion",
-        ),
-        _builtin(
-            "seal",
-            "gnn",
-            "baselines.seal.model",
-            "SEAL",
-            "graph classifier on the labelled subgraph of each pair",
-        ),
-        _builtin(
-            "walkpool",
-            "gnn",
-            "baselines.walkpool.model",
-            "WalkPool",
-            "learned walks on the subgraph of each pair, with and without its edge",
-        ),
-    )
-}
+@cache
+def _registry() -> dict[str, Entry]:
+    """Return all entries by name: heuristics, built-in models, installed ones."""
+    found = {
+        one.name: Entry(
+            one.name,
+            one.kind,
+            f"gelato.models.heuristic:{one.class_name}",
+            one.summary,
+        )
+        for one in listed().values()
+    }
+    for name, kind, place, summary in _BUILTIN:
+        found[name] = Entry(name, kind, f"gelato.{place}", summary)
+    for point in entry_points(group=ENTRY_POINTS):
+        source = point.dist.name if point.dist is not None else point.module
+        # A name that is taken stays what it is.
+        entry = Entry(point.name, "own", point.value, f"from the package {source}")
+        found.setdefault(point.name, entry)
+    return found
 
 
 def model_names() -> list[str]:
     """Return the registered names, in the order of registration."""
-    return list(_REGISTRY)
+    return list(_registry())
 
 
 def entries() -> list[Entry]:
     """Return the registered models."""
-    return list(_REGISTRY.values())
+    return list(_registry().values())
 
 
 def model_class(name: str) -> Callable[..., Any]:
     """Return the class of a registered name, or suggest near names."""
-    entry = _REGISTRY.get(name)
+    known = _registry()
+    entry = known.get(name)
     if entry is None:
-        near = difflib.get_close_matches(name, _REGISTRY, n=2, cutoff=0.5)
+        near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownNameError(
             f"There is no model called {name!r}.{meant}",
-            hint=f"Models: {', '.join(_REGISTRY)}.",
+            hint=f"Models: {', '.join(known)}.",
         )
     return entry.load()
+
+
+def parameter_names(name: str) -> list[str]:
+    """Return the names of the parameters that a registered model takes."""
+    return list(parameters_of(model_class(name)))
 
 
 def make(name: str, **parameters: Any) -> Any:
@@ -217,23 +207,67 @@ def make(name: str, **parameters: Any) -> Any:
     factory = model_class(name)
     try:
         return factory(**parameters)
-    except TypeError as error:
-        known = parameter_names(factory)
+    except (TypeError, UsageError) as error:
+        known = parameters_of(factory)
         unknown = [key for key in parameters if key not in known]
         if not unknown:
             raise
+        refuse_threads(unknown[0])
         raise UsageError(
             f"The model {name!r} has no parameter {unknown[0]!r}.",
             hint=f"Its parameters are: {', '.join(known) or 'none'}.",
         ) from error
 
 
-def parameter_names(factory: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters that a model takes."""
-    defaults = getattr(factory, "parameter_defaults", None)
-    return list(
-        inspect.signature(factory).parameters if defaults is None else defaults()
-    )
+def stored_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that a file holds as :func:`make` takes them.
+
+    Models had a parameter ``threads`` once, which decided nothing.
+    """
+    known = parameter_names(name)
+    return {k: v for k, v in parameters.items() if k != "threads" or k in known}
+
+
+def preset(dataset: str, model: str = "gelato") -> dict[str, Any]:
+    """Return the parameters of a model on one of the paper's graphs.
+
+    Only what differs from the model's defaults need be there: a model without
+    parameters of its own for the graph gives an empty dictionary.
+
+    Parameters
+    ----------
+    dataset : str
+        A graph of the paper; near names are suggested for an unknown one.
+    model : str
+        Registered name.
+    """
+    known = facts_of("gelato").presets or {}
+    if dataset not in known:
+        near = difflib.get_close_matches(dataset, known, n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise UnknownNameError(
+            f"There is no preset called {dataset!r}.{meant}",
+            hint=f"Presets: {', '.join(known)}.",
+        )
+    return dict((facts_of(model).presets or {}).get(dataset, {}))
+
+
+def has_presets(model: str) -> bool:
+    """Tell whether a model has parameters of its own for the paper's graphs."""
+    return facts_of(model).presets is not None
+
+
+def facts_of(name: str) -> Any:
+    """Return the class whose attributes are the facts of a model.
+
+    That of the model itself; for a model that is no
+    :class:`gelato.models.base.Model`, the base class with its defaults.
+    """
+    from gelato.models.base import Model
+
+    factory = model_class(name)
+    declared = isinstance(factory, type) and issubclass(factory, Model)
+    return factory if declared else Model
 
 
 def register(name: str, *, summary: str = "") -> Callable[[Registered], Registered]:
@@ -242,14 +276,14 @@ def register(name: str, *, summary: str = "") -> Callable[[Registered], Register
     Anything that has ``score_rows(rows) -> (len(rows), n)`` or ``scorer(graph)``
     joins in.
     """
-    if name in _REGISTRY:
+    if name in _registry():
         raise UsageError(
             f"A model called {name!r} is registered already.", hint="Take another name."
         )
 
     def add(factory: Registered) -> Registered:
         text = summary or (factory.__doc__ or "").strip().partition("\n")[0]
-        _REGISTRY[name] = Entry(name, text, "own", factory=factory)
+        _registry()[name] = Entry(name, "own", "", text, factory)
         return factory
 
     return add
@@ -257,7 +291,33 @@ def register(name: str, *, summary: str = "") -> Callable[[Registered], Register
 
 def unregister(name: str) -> None:
     """Take a registered name away again."""
-    _REGISTRY.pop(name, None)
+    _registry().pop(name, None)
+
+
+def load_plugin(file: str | os.PathLike[str]) -> None:
+    """Run a Python file that registers models; a second time does nothing."""
+    path = Path(file).resolve()
+    name = f"gelato_plugin_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(path):
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError(
+            f"{file} is not a Python file.", hint="Name a file such as mine.py."
+        )
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except GelatoError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(
+            f"{file} cannot be run: {type(error).__name__}: {error}",
+            hint=f"Try it alone: python {file}",
+        ) from error
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
@@ -268,13 +328,15 @@ def load(folder: str | os.PathLike[str]) -> Any:
     folder : path
         Written by ``model.save(folder)`` or ``gelato fit``.
     """
+    from gelato.storage import read_run
+
     return restore(read_run(folder), folder)
 
 
 def restore(run: Run, folder: str | os.PathLike[str]) -> Any:
     """Return the model of a run that was read from a folder."""
     try:
-        model = make(run.model, **run.parameters)
+        model = make(run.model, **stored_parameters(run.model, run.parameters))
         model.check_parameters()
     except GelatoError as error:
         raise StoredFileError(

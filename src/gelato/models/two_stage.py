@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
 from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SelfLoops
-from gelato.models.enhanced import EnhancedModel, learned_weights
-from gelato.models.mlp import MLP, check_mlp, require_attributes
-from gelato.models.trained import TrainedModel
+from gelato.models.enhanced import (
+    ALPHAS,
+    BETAS,
+    ETAS,
+    LOOPS,
+    LOOPS_AFTER,
+    LOOPS_OF,
+    EnhancedModel,
+    learned_weights,
+)
+from gelato.models.mlp import LEARNING_RATES, MLP, PairTrained
+from gelato.models.trained import DROPOUTS
 from gelato.nn.enhancement import EnhancedGraph, enhance
 from gelato.nn.similarity import SimilarityPairs
+from gelato.parameters import Dimension, number
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run
-from gelato.training.loop import EpochReport
-from gelato.training.negatives import ListedTraining
+from gelato.training.pair_task import PairMLPTask
 
 
 class CosineAutocovariance(EnhancedModel):
@@ -40,17 +47,18 @@ class CosineAutocovariance(EnhancedModel):
 
     name = "cos+ac"
     summary = "autocovariance on edges and attribute-similar pairs"
+    search_space: ClassVar = {
+        "eta": ETAS,
+        "alpha": ALPHAS,
+        "self_loops": LOOPS,
+        "t": Dimension((3, 2, 4)).only("free"),
+    }
+    presets: ClassVar = LOOPS_OF
 
-    def __init__(
-        self,
-        *,
-        eta: float = 1.0,
-        alpha: float = 0.5,
-        t: int = 3,
-        self_loops: SelfLoops = "isolated",
-    ) -> None:
-        self.eta, self.alpha, self.t = eta, alpha, t
-        self.self_loops = self_loops
+    eta: float = 1.0
+    alpha: float = 0.5
+    t: int = 3
+    self_loops: SelfLoops = "isolated"
 
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Find the similarity pairs, as many as the training edges ask for."""
@@ -60,7 +68,7 @@ class CosineAutocovariance(EnhancedModel):
         return self
 
 
-class MLPAutocovariance(TrainedModel, EnhancedModel):
+class MLPAutocovariance(PairTrained, EnhancedModel):
     """Autocovariance on edges weighed by a separately trained MLP (MLP+AC).
 
     The weight of an edge is the probability that :class:`~gelato.models.mlp.MLP`,
@@ -81,7 +89,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         Where loops of weight 1 are added.
     loss, training, hidden, dropout, chunk, lr, epochs, batches, metric
         Of the MLP; see :class:`~gelato.models.mlp.MLP`.
-    validate_every, patience, valid, seed, threads
+    validate_every, patience, valid, seed
         As well.
 
     Attributes
@@ -95,50 +103,29 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
     name = "mlp+ac"
     summary = "autocovariance on edges weighed by a separately trained MLP"
     undirected_only = True
-    alpha: float | None  # type: ignore[assignment]
+    needs_attributes = True
+    search_space: ClassVar = {
+        "alpha": ALPHAS,
+        "self_loops": LOOPS,
+        "lr": LEARNING_RATES.only("free"),
+        "dropout": DROPOUTS.only("free"),
+    }
+    presets: ClassVar = {
+        graph: LOOPS_OF[graph] | own for graph, own in MLP.presets.items()
+    }
     choices = (0.0, 0.5)  # of alpha, the smaller first: it wins a tie
 
-    def __init__(
-        self,
-        *,
-        eta: float = 0.0,
-        alpha: float | None = None,
-        beta: float = 1.0,
-        t: int = 3,
-        self_loops: SelfLoops = "isolated",
-        loss: str = "cross-entropy",
-        training: ListedTraining = "biased",
-        hidden: int = 128,
-        dropout: float = 0.5,
-        chunk: int = 20_000,
-        lr: float = 1e-3,
-        epochs: int = 100,
-        batches: int = 10,
-        metric: str = "prec@100%",
-        validate_every: int = 25,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        self.eta, self.beta, self.t, self.self_loops = eta, beta, t, self_loops
-        self.alpha = alpha
-        self.loss, self.training = loss, training
-        self.hidden, self.dropout, self.chunk = hidden, dropout, chunk
-        self.lr, self.epochs, self.batches = lr, epochs, batches
-        self.metric, self.validate_every = metric, validate_every
-        self.patience, self.valid = patience, valid
-        self.seed, self.threads = seed, threads
+    eta: float = 0.0
+    alpha: float | None = number(None, least=0, most=1)  # type: ignore[assignment]
+    beta: float = number(1.0, least=0, most=1)
+    t: int = 3
+    self_loops: SelfLoops = "isolated"
+    validate_every: int = 25
+
+    mlp_: MLP
 
     def fit(
-        self,
-        data: Graph | EdgeSplit,
-        *,
-        mlp: MLP | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        on_epoch: EpochReport | None = None,
-        on_step: Callable[[int, int], None] | None = None,
+        self, data: Graph | EdgeSplit, *, mlp: MLP | None = None, **options: Any
     ) -> Self:
         """Train the MLP, then weigh the graph.
 
@@ -149,35 +136,43 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         mlp : MLP, optional
             Trained before, with the same parameters, on the same split; else it is
             trained now. The folder of a finished training serves as well.
-        folder : path, optional
-            Where checkpoints of the MLP go: those that ``MLP.fit`` writes.
-        resume : bool
-            Go on from the folder's checkpoint, if there is one.
-        on_epoch, on_step : callable, optional
-            Told of every epoch and every step; see :func:`gelato.training.loop.train`.
+        **options
+            As :meth:`gelato.models.trained.TrainedModel.fit` takes them; checkpoints
+            are those that ``MLP.fit`` writes.
         """
-        self.check_parameters()
-        data = as_data(data)
-        graph = data.graph if isinstance(data, EdgeSplit) else data
-        require_attributes(graph, self.name)
-        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
-        self.steps_ = self.batches  # those of the MLP, for whoever watches
         if mlp is None:
-            mlp = MLP(**self.mlp_parameters()).fit(
-                split,
-                folder=folder,
-                resume=resume,
-                on_epoch=on_epoch,
-                on_step=on_step,
-            )
+            return super().fit(data, **options)
+        split = self._begin(data)
+        assert split is not None
         self._refuse_other(mlp, split)
-        super().fit(split)
+        self.steps_ = self.batches
+        self._weigh(mlp, split)
+        return self
+
+    def _module(self, graph: Graph, stored: Any = None) -> Any:
+        return MLP(**self.mlp_parameters())._module(graph)
+
+    def _task(self, split: EdgeSplit) -> PairMLPTask:
+        self.mlp_ = MLP(**self.mlp_parameters())
+        self.mlp_._begin(split)
+        return self.mlp_._task(split)
+
+    def _keep(self, task: Any) -> None:
+        assert self.split_ is not None
+        self.mlp_._keep(task)
+        self.mlp_.steps_, self.mlp_.training_ = self.steps_, self.training_
+        self._weigh(self.mlp_, self.split_)
+
+    def _identity(self, split: EdgeSplit) -> dict[str, Any]:
+        return self.mlp_._identity(split)
+
+    def _weigh(self, mlp: MLP, split: EdgeSplit) -> None:
+        """Take a trained MLP; choose alpha if it is not given."""
         self.mlp_, self.training_ = mlp, mlp.training_
         self.alpha_ = self.choices[0] if self.alpha is None else float(self.alpha)
         self._find_similar(split.train_graph)
         if self.alpha is None:
             self._choose_alpha(split)
-        return self
 
     def mlp_parameters(self) -> dict[str, Any]:
         """Return the parameters of the first stage."""
@@ -188,10 +183,6 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         """Return the first stage with its first weights, to see what ranking costs."""
         return MLP(**self.mlp_parameters()).untrained(split)
 
-    def check_parameters(self) -> None:
-        """Raise unless every parameter is in its range."""
-        check_mlp(self.get_params(), optional=("alpha",))
-
     def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
         """Return the weight of every pair of an enhanced graph."""
         return learned_weights(self.mlp_.module_, graph, enhanced)
@@ -200,7 +191,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         found = {}
         for alpha in self.choices:
             self.alpha_ = alpha
-            ranked = evaluate(self, split, part="valid", threads=self.threads)
+            ranked = evaluate(self, split, part="valid")
             found[alpha] = ranked.precision_at(1.0)
         self.alpha_ = max(found, key=lambda alpha: found[alpha])
         told = ", ".join(f"{value:.4f} with {alpha}" for alpha, value in found.items())
@@ -213,8 +204,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         )
 
     def _refuse_other(self, mlp: MLP, split: EdgeSplit) -> None:
-        ours = {k: v for k, v in self.mlp_parameters().items() if k != "threads"}
-        theirs = {k: v for k, v in mlp.get_params().items() if k != "threads"}
+        ours, theirs = self.mlp_parameters(), mlp.get_params()
         named = [name for name in ours if ours[name] != theirs[name]]
         if named:
             raise UsageError(
@@ -228,7 +218,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
             )
 
     def _store(self, run: Run) -> None:
-        super()._store(run)
+        EnhancedModel._store(self, run)
         self.mlp_._store(run)
         run.facts["alpha"] = self.alpha_
 
@@ -236,7 +226,7 @@ class MLPAutocovariance(TrainedModel, EnhancedModel):
         self.alpha_ = float(run.facts["alpha"])
         self.mlp_ = MLP(**self.mlp_parameters())
         self.mlp_.graph_, self.mlp_.split_ = run.graph, run.split
-        super()._restore(run)
+        EnhancedModel._restore(self, run)
         self.mlp_._restore(run)
         self.training_ = self.mlp_.training_
 
@@ -250,29 +240,15 @@ class MLPCosineAutocovariance(MLPAutocovariance):
 
     name = "mlp+cos+ac"
     summary = "autocovariance on edges and similar pairs, weighed by an MLP and cosine"
+    search_space: ClassVar = {
+        "eta": ETAS,
+        "alpha": ALPHAS,
+        "beta": BETAS,
+        "self_loops": LOOPS_AFTER,
+        "lr": LEARNING_RATES.only("free"),
+        "dropout": DROPOUTS.only("free"),
+    }
 
-    def __init__(
-        self,
-        *,
-        eta: float = 1.0,
-        alpha: float = 0.5,
-        beta: float = 0.5,
-        t: int = 3,
-        self_loops: SelfLoops = "isolated",
-        loss: str = "cross-entropy",
-        training: ListedTraining = "biased",
-        hidden: int = 128,
-        dropout: float = 0.5,
-        chunk: int = 20_000,
-        lr: float = 1e-3,
-        epochs: int = 100,
-        batches: int = 10,
-        metric: str = "prec@100%",
-        validate_every: int = 25,
-        patience: int | None = None,
-        valid: float = 0.05,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        given = {k: v for k, v in locals().items() if k in self.parameter_defaults()}
-        super().__init__(**given)
+    eta: float = 1.0
+    alpha: float = 0.5
+    beta: float = 0.5

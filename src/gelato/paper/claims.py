@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from gelato.graph import Graph
-from gelato.models.presets import preset
-from gelato.models.registry import make
+from gelato.models.registry import make, preset
 from gelato.paper.cells import cells
 from gelato.paper.experiment import read_experiment, read_facts
 from gelato.paper.timing import find_times, training_seconds

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from gelato.errors import UnknownNameError
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.paper.runner import RunSpec
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gelato.models.presets import PRESETS, preset
+from gelato.models.registry import facts_of, preset
 from gelato.paper.experiment import Experiment, Row
 from gelato.paper.records import Report
 from gelato.paper.runner import RunSpec, Watch, find_result, perform
@@ -97,7 +97,7 @@ def count_parts(experiments: Sequence[Experiment], seeds: Seeds = None) -> int:
 def run_title(spec: RunSpec) -> str:
     """Return a run in words, with what its method does otherwise than by its preset."""
     usual = spec.parameters
-    if spec.dataset in PRESETS:
+    if spec.dataset in facts_of("gelato").presets:
         usual = preset(spec.dataset, spec.method)
     method = spec.method
     for name, value in spec.parameters.items():

@@ -21,7 +21,9 @@ from gelato.datasets import load_dataset
 from gelato.engines import Engine
 from gelato.errors import StoredFileError
 from gelato.kernels.chunks import default_threads
-from gelato.models.registry import make, model_class
+from gelato.models.mlp import MLP
+from gelato.models.registry import facts_of, make
+from gelato.models.two_stage import MLPAutocovariance
 from gelato.paper.records import (
     Report,
     code_commit,
@@ -183,8 +185,9 @@ def fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -
     shared.mkdir(exist_ok=True)
     alone = nullcontext() if stage is None else lock(shared)
     with alone, watch(model) if watch is not None else nullcontext() as told:
-        named = ("on_epoch", "on_step")
-        calls = {name: getattr(told, name) for name in named if hasattr(told, name)}
+        calls = {}
+        if told is not None:
+            calls = {"on_epoch": told.on_epoch, "on_step": told.on_step}
         return model.fit(split, folder=shared, resume=True, **calls)
 
 
@@ -199,9 +202,9 @@ def first_stage(spec: RunSpec) -> RunSpec | None:
     >>> stage.method, stage.seed, stage.parameters
     ('mlp', 1, {'epochs': 5})
     """
-    if not hasattr(model_class(spec.method), "mlp_parameters"):
+    if not issubclass(facts_of(spec.method), MLPAutocovariance):
         return None
-    known = model_class("mlp").parameter_defaults()  # type: ignore[attr-defined]
+    known = MLP.parameters
     parameters = {k: v for k, v in spec.parameters.items() if k in known}
     return RunSpec("mlp", spec.dataset, spec.seed, parameters, spec.label)
 
@@ -219,7 +222,7 @@ def _run(
     started = time.perf_counter()
     model = fitted(spec, split, folder, watch)
     elapsed = time.perf_counter() - started
-    training = getattr(model, "training_", None)
+    training = model.training_
     # Of a slow scorer hours: what is counted is kept beside the checkpoint.
     told = None if report is None else _RankingLines(report)
     ranked = evaluate(
@@ -238,7 +241,7 @@ def _run(
         "threads": default_threads(),
         "commit": code_commit(),
     }
-    if getattr(model, "notes_", ()):
+    if model.notes_:
         record["notes"] = list(model.notes_)
     if training is not None:
         record["training"] = {

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from gelato.drawing import GREY, PALETTE
 from gelato.graph import FloatArray
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.paper.cells import cells, row_records
 from gelato.paper.experiment import Experiment, Row
 from gelato.paper.visual import find_visual, unpack

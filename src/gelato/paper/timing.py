@@ -101,7 +101,7 @@ def record_time(
 def measure(row: Row, split: EdgeSplit, seconds: float) -> dict[str, Any]:
     """Return what training and inference of a method take on a split."""
     first = make(row.method, **row.parameters)
-    if not hasattr(first, "untrained"):  # nothing is learned
+    if not first.trains_by_epoch:
         model: Any = first.fit(split)
         kinds: dict[str, Any] = {}
     else:
@@ -163,7 +163,7 @@ def _training_time(
         "steps": model.steps_,
         "epochs": model.epochs,
         "validate_every": model.validate_every,
-        "ranking_every": getattr(model, "ranking_every", None),
+        "ranking_every": model.ranking_every,
     }
 
 

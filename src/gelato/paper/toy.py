@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gelato.models.presets import preset
+from gelato.models.registry import preset
 from gelato.paper.experiment import Experiment, Row, gelato_title
 
 LABEL = "toy"

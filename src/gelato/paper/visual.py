@@ -149,9 +149,9 @@ def _model_part(model: Any, split: EdgeSplit, nodes: IntArray) -> dict[str, Any]
         "scores": pack(_ranked(scorer.score_rows(nodes)[:, nodes])),
         "predicted": _inside(best.pairs, nodes).tolist(),
     }
-    if hasattr(model, "enhanced_adjacency"):
-        weights = model.enhanced_adjacency(graph)[nodes][:, nodes].toarray()
-        part["enhanced"] = pack(weights)
+    weights = model.enhanced_adjacency(graph)
+    if weights is not None:
+        part["enhanced"] = pack(weights[nodes][:, nodes].toarray())
     return part
 
 

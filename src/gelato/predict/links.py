@@ -11,9 +11,8 @@ import scipy.sparse as sp
 
 from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.nn.similarity import pair_similarity
 from gelato.ranking.best import ScoredPairs
-from gelato.ranking.scorers import RowScorer, has_near_pairs, row_blocks
+from gelato.ranking.scorers import RowScorer, SumScorer, has_near_pairs, row_blocks
 
 # Rows of two adjacency matrices held at once while common neighbours are counted.
 _CHUNK_ENTRIES = 1 << 21
@@ -92,6 +91,8 @@ def count_common_neighbours(graph: Graph, pairs: IntArray) -> IntArray:
 def _similarity_column(graph: Graph, pairs: IntArray) -> pl.Series:
     if graph.num_attributes == 0:
         return pl.Series([None] * len(pairs), dtype=pl.Float64)
+    from gelato.nn.similarity import pair_similarity
+
     return pl.Series(pair_similarity(graph.attributes, pairs))
 
 
@@ -158,7 +159,7 @@ def has_evidence(scorer: RowScorer, node: int) -> bool:
 def _with_evidence(scorer: Any, nodes: IntArray) -> npt.NDArray[np.bool_]:
     """Tell of which nodes a scorer knows anything; many at a time cost little more."""
     known = np.zeros(len(nodes), dtype=bool)
-    parts: tuple[Any, ...] = getattr(scorer, "scorers", (scorer,))
+    parts = scorer.scorers if isinstance(scorer, SumScorer) else (scorer,)
     for part in parts:
         if not has_near_pairs(part):
             for at in np.flatnonzero(~known).tolist():

@@ -285,7 +285,7 @@ def expect(
         ranks = _overall_ranks(scorer, here, canonical[inside])
         expected[inside] = curve.at(ranks, here.count)
     note = _source_note(split, len(positives), curve.num_candidates, scale)
-    if getattr(validation.model, "training_", None) is not None:
+    if validation.model.training_ is not None:
         note += "; these edges also chose the epoch, so that it is a little high"
     return expected, note
 

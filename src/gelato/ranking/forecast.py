@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import psutil
@@ -241,13 +241,21 @@ def forecast(
     )
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A scorer that does much before its first row."""
+
+    def trial(self) -> tuple[Any, float, int]:
+        """Return what to time, and the seconds and bytes of what is prepared once."""
+        ...
+
+
 def _stand_in(scorer: Any) -> tuple[Any, float, int]:
     """Return what to time, and the seconds and bytes of what is prepared once.
 
     A scorer that does much before its first row tells by ``trial()``.
     """
-    found: tuple[Any, float, int] = (scorer, 0.0, 0)
-    return scorer.trial() if hasattr(scorer, "trial") else found
+    return scorer.trial() if isinstance(scorer, Prepares) else (scorer, 0.0, 0)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from gelato.errors import InputError
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.near import pick_near
 from gelato.ranking.scorers import (
+    HalfScorer,
     RowScorer,
     checked_rows,
     has_near_pairs,
@@ -55,7 +56,7 @@ def score_pairs(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArra
 
 def scores_pairs(scorer: RowScorer) -> bool:
     """Whether a scorer scores given pairs without whole rows."""
-    return hasattr(scorer, "score_rows_above") and hasattr(scorer, "pair_scores")
+    return isinstance(scorer, HalfScorer)
 
 
 def score_in_order(scorer: RowScorer, pairs: IntArray, num_nodes: int) -> FloatArray:

@@ -83,6 +83,16 @@ class RowScorer(Protocol):
         ...
 
 
+@runtime_checkable
+class Scoring(Protocol):
+    """Something that makes a scorer from known edges, as models do."""
+
+    def scorer(self, graph: Any) -> RowScorer:
+        """Return what scores pairs when the edges of ``graph`` are known."""
+        ...
+
+
+@runtime_checkable
 class HalfScorer(Protocol):
     """A symmetric row scorer that need not compute what is never looked at.
 
@@ -98,15 +108,20 @@ class HalfScorer(Protocol):
         ...
 
 
-class NearScorer(Protocol):
-    """A row scorer that lists near pairs and has a closed form for far ones."""
-
-    num_nodes: int
-    far: ClosedForm
+@runtime_checkable
+class ListsNear(Protocol):
+    """What tells a :class:`NearScorer` from others."""
 
     def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
         """Return the near columns of rows (only columns above the row if ``upper``)."""
         ...
+
+
+class NearScorer(ListsNear, Protocol):
+    """A row scorer that lists near pairs and has a closed form for far ones."""
+
+    num_nodes: int
+    far: ClosedForm
 
     @property
     def near_bounds(self) -> IntArray:
@@ -120,7 +135,7 @@ class NearScorer(Protocol):
 
 def has_near_pairs(scorer: RowScorer) -> bool:
     """Whether a scorer can tell near pairs from far ones."""
-    return hasattr(scorer, "near_rows") and hasattr(scorer, "far")
+    return isinstance(scorer, ListsNear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +226,23 @@ def _csr(matrix: sp.csr_array) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class SumScorer:
+    """A weighted sum of named scorers, less a constant."""
+
+    names: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    scorers: tuple[RowScorer, ...]
+    constant: float
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        total: Any = -self.constant
+        for coefficient, scorer in zip(self.coefficients, self.scorers, strict=True):
+            total = total + coefficient * scorer.score_rows(rows)
+        return np.asarray(total, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class MatrixScorer:
     """Scores read from a matrix that the user brings (dense or sparse)."""
 
@@ -250,12 +282,10 @@ def as_scorer(source: Any, graph: Any) -> RowScorer:
     graph : Graph
         The known edges that a model may use.
     """
-    if hasattr(source, "scorer"):
-        scorer: RowScorer = source.scorer(graph)
-        return scorer
-    if hasattr(source, "score_rows"):
-        found: RowScorer = source
-        return found
+    if isinstance(source, Scoring):
+        return source.scorer(graph)
+    if isinstance(source, RowScorer):
+        return source
     if callable(source):
         return CallableScorer(source)
     matrix = source if sp.issparse(source) else np.asarray(source)
@@ -278,8 +308,8 @@ def checked_rows(
     If ``upper``, only columns above the row will be looked at.
     """
     score = scorer.score_rows
-    if upper:
-        score = getattr(scorer, "score_rows_above", score)
+    if upper and isinstance(scorer, HalfScorer):
+        score = scorer.score_rows_above
     scores = np.ascontiguousarray(score(rows), dtype=np.float64)
     if scores.shape != (len(rows), num_nodes):
         raise InputError(

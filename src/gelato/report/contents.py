@@ -13,6 +13,7 @@ from typing import Any
 from gelato.errors import UsageError
 from gelato.explain.explanation import Explanation
 from gelato.explain.pair import explain_pair
+from gelato.explain.steps import Enhancer
 from gelato.graph import Graph
 from gelato.models.registry import restore
 from gelato.ranking import Evaluation
@@ -47,7 +48,7 @@ def list_links(model: Any, top: int) -> dict[str, Any]:
     # Explaining asks for the same scorer and enhanced graph every time: make them once.
     prepared = copy.copy(model)
     prepared.scorer = lambda _graph: scorer
-    if hasattr(model, "enhanced"):
+    if isinstance(model, Enhancer):
         enhanced = model.enhanced(graph)
         prepared.enhanced = lambda _graph: enhanced
     made = model.prediction(top=top)
@@ -128,7 +129,7 @@ def summarise_run(
         "part": part,
         "data": _data(model.graph_),
         "split": None if model.split_ is None else model.split_.to_dict(),
-        "notes": list(getattr(model, "notes_", ())),
+        "notes": list(model.notes_),
         "choice": _choice(run),
     }
     tell("ranking the held-out edges")

@@ -66,9 +66,7 @@ def make_heat_maps(
     if graph.num_nodes < 2:
         return None
     chosen, how = _chosen(graph, nodes)
-    enhanced = None
-    if hasattr(model, "enhanced_adjacency"):
-        enhanced = model.enhanced_adjacency(graph)
+    enhanced = model.enhanced_adjacency(graph)
     joined = graph.adjacency if enhanced is None else enhanced
     chosen = chosen[_order(joined[chosen][:, chosen])]
     inside = np.full(graph.num_nodes, -1)

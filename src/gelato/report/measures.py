@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 from gelato.kernels.hops import hops_within_three
-from gelato.models.registry import make, model_class
+from gelato.models.registry import facts_of, make
 from gelato.predict.links import count_common_neighbours
 from gelato.predict.precision import PrecisionCurve, precision_curve
 from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pairs
@@ -64,7 +64,7 @@ def rank_methods(
 
 
 def _unsuited(name: str, graph: Graph) -> str:
-    if graph.directed and getattr(model_class(name), "undirected_only", False):
+    if graph.directed and facts_of(name).undirected_only:
         return "it is defined for undirected graphs only"
     if name == "cos" and graph.num_attributes == 0:
         return "the graph has no attributes"

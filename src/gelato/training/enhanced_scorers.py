@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from gelato import heuristics
 from gelato.errors import UsageError
-from gelato.graph import FloatArray, Graph, IntArray
+from gelato.graph import Graph
+from gelato.heuristics import walks as heuristics
 from gelato.heuristics.walks import SelfLoops
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.two_steps import HeuristicMixture
-from gelato.ranking.scorers import ClosedForm, RowScorer, WalkScorer
+from gelato.ranking.scorers import ClosedForm, RowScorer, SumScorer, WalkScorer
 
 HeuristicName = Literal["ac", "cn", "aa", "ra", "mixture"]
 HEURISTICS: tuple[str, ...] = get_args(HeuristicName)
-
-
-@dataclass(frozen=True, eq=False)
-class MixtureScorer:
-    """A weighted sum of scorers, less a constant."""
-
-    coefficients: tuple[float, ...]
-    scorers: tuple[RowScorer, ...]
-    constant: float
-
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of shape ``(len(rows), n)``."""
-        total: Any = -self.constant
-        for coefficient, scorer in zip(self.coefficients, self.scorers, strict=True):
-            total = total + coefficient * scorer.score_rows(rows)
-        return np.asarray(total, dtype=np.float64)
 
 
 def enhanced_scorer(
@@ -78,7 +61,7 @@ def enhanced_scorer(
 
 def _mixture_scorer(
     graph: Graph, mixture: HeuristicMixture, t: int, self_loops: SelfLoops
-) -> MixtureScorer:
+) -> SumScorer:
     scorers = {
         "ac": heuristics.autocovariance(graph, t=t, self_loops=self_loops),
         "cn": heuristics.common_neighbours(graph),
@@ -90,7 +73,8 @@ def _mixture_scorer(
     assert variance is not None
     deviation = np.sqrt(variance.double().numpy() + mixture.norm.eps)
     factors = mixture.coefficients().detach().double().numpy() / deviation
-    return MixtureScorer(
+    return SumScorer(
+        tuple(mixture.heuristics),
         tuple(factors.tolist()),
         tuple(scorers[name] for name in mixture.heuristics),
         float(factors @ mean.double().numpy()),

@@ -176,15 +176,35 @@ class Training:
 EpochReport = Callable[[dict[str, Any], Progress], None]
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """Where a training keeps its state, whether it goes on, and whom it tells.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where checkpoints go; without it none are written.
+    resume : bool
+        Continue from the folder's checkpoint, if there is one, to the same result.
+    on_epoch, on_step : callable, optional
+        Told of every finished epoch, and of every step as (epoch, batch).
+    """
+
+    folder: Path | None = None
+    resume: bool = False
+    on_epoch: EpochReport | None = None
+    on_step: Callable[[int, int], None] | None = None
+
+
+PLAIN = FitOptions()
+
+
 def train(
     task: Task,
     settings: TrainSettings,
+    options: FitOptions = PLAIN,
     *,
-    folder: Path | None = None,
-    resume: bool = False,
     identity: dict[str, Any] | None = None,
-    on_epoch: EpochReport | None = None,
-    on_step: Callable[[int, int], None] | None = None,
 ) -> Training:
     """Train a task and leave its module at the best epoch.
 
@@ -194,14 +214,10 @@ def train(
         Losses and validation.
     settings : TrainSettings
         Epochs, learning rate, selection.
-    folder : Path, optional
-        Where checkpoints go; without it none are written.
-    resume : bool
-        Continue from the folder's checkpoint, if there is one, to the same result.
+    options : FitOptions
+        Checkpoints and callbacks.
     identity : dict, optional
         Stored with checkpoints; resuming a different training is refused.
-    on_epoch, on_step : callable, optional
-        Told of every finished epoch, and of every step as (epoch, batch).
     """
     if settings.metric not in task.metrics:
         raise UsageError(
@@ -210,18 +226,18 @@ def train(
         )
     optimiser = _adam(task.module, settings)
     state = Progress()
-    store = _Store(folder, identity or {}, settings.checkpoint_seconds)
-    if resume and store.path is not None and store.path.exists():
+    store = _Store(options.folder, identity or {}, settings.checkpoint_seconds)
+    if options.resume and store.path is not None and store.path.exists():
         state = load_checkpoint(store.path, task.module, optimiser, store.identity)
         logger.info("resuming after epoch %d of %d", state.epoch, settings.epochs)
     try:
         with torch.random.fork_rng(devices=[]):
             while state.epoch < settings.epochs and not _impatient(state, settings):
                 store.leave()
-                entry = _one_epoch(task, optimiser, settings, state, on_step)
+                entry = _one_epoch(task, optimiser, settings, state, options)
                 store.keep(task.module, optimiser, state)
-                if on_epoch is not None:
-                    on_epoch(entry, state)
+                if options.on_epoch is not None:
+                    options.on_epoch(entry, state)
     except StopTraining:
         if state.best_value is None:
             raise
@@ -270,7 +286,7 @@ def _one_epoch(
     optimiser: optim.Optimizer,
     settings: TrainSettings,
     state: Progress,
-    on_step: Callable[[int, int], None] | None,
+    options: FitOptions,
 ) -> dict[str, Any]:
     started = time.perf_counter()
     epoch = state.epoch + 1
@@ -285,8 +301,8 @@ def _one_epoch(
             skipped += 1
         else:
             losses.append(loss)
-        if on_step is not None:
-            on_step(epoch, batch)
+        if options.on_step is not None:
+            options.on_step(epoch, batch)
     entry: dict[str, Any] = {
         "epoch": epoch,
         "loss": sum(losses) / len(losses) if losses else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -68,22 +68,20 @@ def time_steps(
         None where nothing is trained on this graph.
     """
     trial = _Trial(seconds, least)
-    rehearsal = getattr(model, "rehearsal", nullcontext)
-    with suppress(_EnoughError), rehearsal():
+    with suppress(_EnoughError), model.rehearsal():
         model.fit(split, on_step=trial.on_step, on_epoch=trial.on_epoch)
     if not trial.steps:
         return None
-    before = getattr(model, "preparation_seconds", None)
     step = statistics.median(trial.steps[1:] or trial.steps)
     validation = trial.validation
-    if validation is None and hasattr(model, "validation_seconds"):
-        with rehearsal():
+    if validation is None:
+        with model.rehearsal():
             validation = model.validation_seconds(split, step)
     return StepTimes(
         step,
         validation,
         max(1, len(trial.steps) - 1),
-        0.0 if before is None else before(split),
+        model.preparation_seconds(split),
     )
 
 

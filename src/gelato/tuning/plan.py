@@ -11,17 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from gelato.errors import UnknownNameError, UsageError
-from gelato.models.registry import make, model_class, parameter_names
+from gelato.models.registry import facts_of, make, parameter_names
+from gelato.parameters import SEARCHES, Parametrised
 from gelato.splits import EdgeSplit
 from gelato.training.validation import validation_metric
 from gelato.tuning.searches import GridSearch, LineSearch, Search, make_search
-from gelato.tuning.spaces import (
-    SEARCHES,
-    TUNING_DEFAULTS,
-    Space,
-    parameter_default,
-    space_of,
-)
+from gelato.tuning.spaces import Space, parameter_of, space_of
 
 # Trials of a free search where nothing else is said: it has no end of its own.
 FREE_TRIALS = 20
@@ -83,14 +78,14 @@ class Plan:
 
     def warmup(self) -> int:
         """Return the epochs before a trial can be pruned."""
-        epochs = getattr(make(self.name, **self.fixed), "epochs", 0)
-        return int(_WARMUP_SHARE * (epochs or 0))
+        every = _parameters(make(self.name, **self.fixed))
+        return int(_WARMUP_SHARE * (every.get("epochs") or 0))
 
     def identity(self, split: EdgeSplit, *, prune: bool) -> dict[str, Any]:
         """Return what must be equal for a stored study to go on, as plain data."""
         model = make(self.name, **self.fixed)
-        every = model.get_params() if hasattr(model, "get_params") else self.fixed
-        rest = {k: v for k, v in every.items() if k not in (*self.space, "threads")}
+        every = _parameters(model) or self.fixed
+        rest = {k: v for k, v in every.items() if k not in self.space}
         return {
             "graph": graph_digest(split),
             "split": split.fingerprint,
@@ -133,9 +128,9 @@ def make_plan(
     fixed = _fixed(name, metric, seed, dict(parameters or {}))
     found = space_of(name, search, parameters or {}, space)
     model = make(name, **fixed)
-    if hasattr(model, "check_parameters"):
+    if isinstance(model, Parametrised):
         model.check_parameters()
-    start = {key: x.start(parameter_default(name, key)) for key, x in found.items()}
+    start = {key: x.start(parameter_of(name, key).default) for key, x in found.items()}
     fixed = {key: value for key, value in fixed.items() if key not in found}
     seed = int(fixed.get("seed", seed))
     return Plan(name, search, metric, seed, found, fixed, start)
@@ -151,11 +146,11 @@ def check_budget(trials: int | None, seconds: float | None) -> None:
 
 def _fixed(name: str, metric: str, seed: int, given: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of all trials."""
-    known = parameter_names(model_class(name))
-    fixed = dict(TUNING_DEFAULTS.get(name, {}))
+    known = parameter_names(name)
+    fixed = dict(facts_of(name).tuning_defaults)
     if "seed" in known:
         fixed["seed"] = seed
-    if "metric" in known and _is_exact(parameter_default(name, "metric")):
+    if "metric" in known and _is_exact(parameter_of(name, "metric").default):
         # Epochs are selected by what trials are; networks keep to their authors' way.
         fixed["metric"] = metric
     return fixed | given
@@ -168,6 +163,11 @@ def _is_exact(metric: Any) -> bool:
     except UnknownNameError:
         return False
     return True
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return all parameters of a model; nothing is known of those of one's own."""
+    return model.get_params() if isinstance(model, Parametrised) else {}
 
 
 def _named(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from gelato.models.base import fitted
 from gelato.models.registry import make
 from gelato.splits import EdgeSplit
 from gelato.tuning.trial import blind, seat
@@ -144,9 +145,7 @@ class Tuned:
         A trial of an earlier run is fitted again, to the same bits.
         """
         if "model" not in self._kept:
-            model = self.make()
-            if hasattr(model, "fit"):
-                model.fit(blind(self._split))
+            model = fitted(self.make(), blind(self._split))
             self._kept["model"] = seat(model, self._split)
         return self._kept["model"]
 

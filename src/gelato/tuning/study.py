@@ -16,9 +16,10 @@ import numpy as np
 
 from gelato.errors import MissingExtraError, OutputError, StoredFileError
 from gelato.io.locking import locked
+from gelato.parameters import Dimension
 from gelato.tuning.result import TrialRecord
 from gelato.tuning.searches import Parameters
-from gelato.tuning.spaces import Dimension, Space
+from gelato.tuning.spaces import Space
 
 if TYPE_CHECKING:
     import optuna

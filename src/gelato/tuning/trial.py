@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gelato.errors import GelatoError, MissingExtraError
-from gelato.models.base import Model
+from gelato.models.base import Model, fitted
 from gelato.models.registry import make
+from gelato.models.two_stage import MLPAutocovariance
 from gelato.ranking import evaluate
 from gelato.splits import EdgeSplit
 from gelato.training.budget import TimeLimit
@@ -64,8 +64,6 @@ class TrialRunner:
         Without test edges: see :func:`blind`.
     metric : str
         What is measured.
-    threads : int, optional
-        Threads of kernels.
     until : float, optional
         A time of :func:`time.monotonic` that ends trainings.
     """
@@ -76,11 +74,10 @@ class TrialRunner:
         split: EdgeSplit,
         metric: str,
         *,
-        threads: int | None = None,
         until: float | None = None,
     ) -> None:
         self.name, self.split, self.metric = name, split, metric
-        self.threads, self.until = threads, until
+        self.until = until
         self._mlp: Any = None
 
     def run(
@@ -99,22 +96,18 @@ class TrialRunner:
         except MissingExtraError:
             raise
         except (GelatoError, MemoryError) as error:
-            why = getattr(error, "problem", "") or "not enough memory"
+            known = isinstance(error, GelatoError)
+            why = error.problem if known else "not enough memory"
             return Outcome(None, watch.epochs or None, "failed", why)
 
     def _run(self, parameters: dict[str, Any], watch: _Watch) -> Outcome:
         model = make(self.name, **parameters)
-        own = getattr(model, "threads", None)
-        if self.threads is not None and hasattr(model, "threads"):
-            model.threads = self.threads
         self._fit(model, watch)
-        result = evaluate(model, self.split, part="valid", threads=self.threads)
-        if hasattr(model, "threads"):
-            model.threads = own  # threads decide nothing: no part of what is kept
+        result = evaluate(model, self.split, part="valid")
         value = validation_metric(self.metric)(result.counts)
         if not math.isfinite(value):
             return Outcome(None, watch.epochs or None, "failed", "value not finite")
-        training = getattr(model, "training_", None)
+        training = model.training_ if isinstance(model, Model) else None
         epochs = None if training is None else len(training.history)
         if not watch.is_cut:
             return Outcome(value, epochs, "complete", model=model)
@@ -125,13 +118,11 @@ class TrialRunner:
         return Outcome(value, kept, "complete", why, is_cut=True, model=model)
 
     def _fit(self, model: Any, watch: _Watch) -> None:
-        if not hasattr(model, "fit"):
-            return
         if not is_trained(model):
-            model.fit(self.split)
+            fitted(model, self.split)
             return
         more: dict[str, Any] = {}
-        staged = "mlp" in inspect.signature(model.fit).parameters
+        staged = isinstance(model, MLPAutocovariance)
         if staged:
             # The epochs are those of a first stage, which several trials can share;
             # how it ranks by itself is no reason to prune.
@@ -164,9 +155,9 @@ class _Watch:
 
     def begin(self, model: Any, until: float | None) -> None:
         """Learn how long the training is, and how long it may take."""
-        self.last = getattr(model, "epochs", 0)
+        self.last = model.epochs
         if until is not None:
-            self.limit = TimeLimit(until, getattr(model, "batches", 1))
+            self.limit = TimeLimit(until, model.batches)
 
     def on_step(self, epoch: int, batch: int) -> None:
         """Keep to the clock."""
@@ -195,8 +186,7 @@ class _Watch:
 
 def is_trained(model: Any) -> bool:
     """Tell whether fitting a model reports epochs."""
-    fit = getattr(model, "fit", None)
-    return fit is not None and "on_epoch" in inspect.signature(fit).parameters
+    return isinstance(model, Model) and model.trains_by_epoch
 
 
 def _validated_epochs(training: Any, metric: str) -> int:
@@ -217,7 +207,8 @@ def seat(model: Any, split: EdgeSplit) -> Any:
 
     Nothing is learned again; predictions then start from all known edges.
     """
-    for one in (model, getattr(model, "mlp_", None)):
-        if isinstance(one, Model):
-            one.graph_, one.split_ = split.graph, split
+    if isinstance(model, MLPAutocovariance):
+        seat(model.mlp_, split)
+    if isinstance(model, Model):
+        model.graph_, model.split_ = split.graph, split
     return model

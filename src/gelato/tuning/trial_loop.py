@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Literal, NoReturn
 
+from gelato.engines import use_threads
 from gelato.errors import GelatoError
 from gelato.ranking.evaluate import candidates_of, check_positives
 from gelato.splits import EdgeSplit, as_split
@@ -38,7 +39,7 @@ class TrialLoop:
         Where trials are kept.
     split : EdgeSplit
         Without test edges.
-    trials, seconds, threads, progress
+    trials, seconds, progress
         See :func:`gelato.tune`.
     """
 
@@ -49,7 +50,6 @@ class TrialLoop:
         split: EdgeSplit,
         trials: int | None,
         seconds: float | None,
-        threads: int | None,
         progress: Progress | None,
     ) -> None:
         self.started = monotonic()
@@ -58,9 +58,7 @@ class TrialLoop:
         self.search, self.progress = plan.searching(), progress
         self.records = study.records()
         until = None if seconds is None else self.started + seconds
-        self.runner = TrialRunner(
-            plan.name, split, plan.metric, threads=threads, until=until
-        )
+        self.runner = TrialRunner(plan.name, split, plan.metric, until=until)
         self.model: Any = None
         self.model_of: int | None = None
         self.cut: int | None = None  # the trial that the clock ended
@@ -235,7 +233,7 @@ def tune(
     prune : bool
         Whether trainings may be ended early.
     threads : int, optional
-        Threads of the kernels; results do not depend on it.
+        Number of threads (:func:`gelato.use_threads`); does not change the result.
     progress : callable, optional
         Told (what is tried, done, in all), in trials, or in seconds where only the
         time is limited.
@@ -300,9 +298,10 @@ def run_plan(
         warmup=plan.warmup(),
         prune=prune,
     ) as opened:
-        loop = TrialLoop(plan, opened, seen, trials, seconds, threads, progress)
+        loop = TrialLoop(plan, opened, seen, trials, seconds, progress)
         try:
-            loop.run()
+            with use_threads(threads):
+                loop.run()
         except KeyboardInterrupt as stop:
             raise TuningInterrupted(loop.result(split)) from stop
     found = loop.result(split)

@@ -62,7 +62,7 @@ def random_weights(layers, dtype=torch.float64, seed=0):
 
 def network(graph, layers=3, seed=3):
     model = gelato.make("nbfnet", dimensions=WIDTH, layers=layers, seed=seed)
-    return model._made(graph).eval()
+    return model._module(graph).eval()
 
 
 def scorer_of(module, graph):
@@ -159,7 +159,7 @@ class TestPropagation:
 
     def test_published_number_of_weights(self):
         """13 w^2 + 4 w per layer, the query, and a net of 2 w units."""
-        module = gelato.make("nbfnet")._made(community_graph(24))
+        module = gelato.make("nbfnet")._module(community_graph(24))
         w = 32
         per_layer = 13 * w * w + w + 2 * w + w
         expected = 6 * per_layer + w + (2 * w) ** 2 + 2 * w + 2 * w + 1
@@ -390,7 +390,7 @@ class TestTraining:
         model = self.make(batch_size=10)
         settings = model._settings(split)
         assert settings.masking
-        task = model._task(model._made(split.train_graph), split, settings)
+        task = model._network_task(model._module(split.train_graph), split, settings)
         visible, positives = task.hide(task.positives.batch(1, 0))
         ends = np.repeat(np.arange(60), np.diff(visible.indptr))
         known = set(zip(ends.tolist(), visible.indices.tolist(), strict=True))

@@ -22,7 +22,7 @@ SMALL = {"hidden": 6, "hops": 2}
 def network(graph, seed=3, **parameters):
     """Return a module with parameters away from their initial values."""
     model = gelato.make("seal", seed=seed, **{**SMALL, **parameters})
-    module = model._made(graph).eval()
+    module = model._module(graph).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -202,7 +202,7 @@ class TestTraining:
         model = self.make(batch_size=20)
         settings = model._settings(split)
         assert settings.batches == -(-2 * len(split.train) // 10)
-        task = model._task(model._made(split.train_graph), split, settings)
+        task = model._network_task(model._module(split.train_graph), split, settings)
         epochs = []
         for epoch in (1, 2):
             parts = [task.positives.batch(epoch, b) for b in range(task.batches)]
@@ -253,7 +253,9 @@ class TestTraining:
             )
             model = self.make(dropout=0.0, hops=1)
             settings = model._settings(split)
-            task = model._task(model._made(split.train_graph), split, settings)
+            task = model._network_task(
+                model._module(split.train_graph), split, settings
+            )
             task.step_loss(1, 0).backward()
             return [parameter.grad for parameter in task.module.parameters()]
 

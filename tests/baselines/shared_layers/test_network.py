@@ -35,7 +35,7 @@ SMALL = {
 
 def network(name, graph, seed=3):
     """Return a module with parameters away from their initial values."""
-    module = gelato.make(name, seed=seed, **SMALL[name])._made(graph).eval()
+    module = gelato.make(name, seed=seed, **SMALL[name])._module(graph).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for key, parameter in module.named_parameters():
@@ -221,7 +221,7 @@ def test_a_pair_has_the_same_bits_in_every_block_list_and_half(name, n):
 def test_neo_gnn_has_the_published_number_of_parameters_on_photo():
     """The number depends on the attributes of photo (745), not on its edges."""
     graph = Graph.from_indices(3, [(0, 1)], attributes=np.ones((3, 745)))
-    module = gelato.make("neo-gnn")._made(graph)
+    module = gelato.make("neo-gnn")._module(graph)
     assert sum(parameter.numel() for parameter in module.parameters()) == 455_200
 
 

@@ -11,7 +11,6 @@ import torch
 
 import gelato
 from gelato.baselines.bscnets import Ahead
-from gelato.baselines.presets import PRESETS, gnn_preset
 from gelato.baselines.shared_layers import link_module
 from gelato.baselines.shared_layers import messages as feature_module
 from gelato.baselines.shared_layers.difference_net import dropped
@@ -23,6 +22,7 @@ from gelato.errors import (
     UsageError,
 )
 from gelato.graph import Graph
+from gelato.models.registry import entries, facts_of, preset
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 
@@ -50,7 +50,8 @@ def split():
 
 
 def task_of(model, split):
-    return model._task(model._made(split.train_graph), split, model._settings(split))
+    module = model._module(split.train_graph)
+    return model._network_task(module, split, model._settings(split))
 
 
 # Losses and training sets are the task's, not the network's: one goes through all.
@@ -321,12 +322,10 @@ class TestRefusals:
 
 
 def test_presets_are_parameters_of_their_models():
-    for name, by_dataset in PRESETS.items():
-        for dataset in by_dataset:
-            gelato.make(name, **gnn_preset(name, dataset)).check_parameters()
-    assert gnn_preset("hgcn", "cora") == {}
-    assert gnn_preset("gelato", "cora") is None
-    assert gnn_preset("gae", "mine") is None
+    for name in (entry.name for entry in entries() if entry.kind == "gnn"):
+        for dataset in facts_of(name).presets:
+            gelato.make(name, **preset(dataset, name)).check_parameters()
+    assert preset("cora", "hgcn") == {}
 
 
 def test_what_validation_computes_ahead_changes_no_bit(split, monkeypatch):

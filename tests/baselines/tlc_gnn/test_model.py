@@ -39,7 +39,7 @@ def split():
 
 def module_of(graph, **parameters):
     """Return a module with parameters away from their initial values."""
-    module = gelato.make("tlc-gnn", **SMALL, **parameters)._made(graph).eval()
+    module = gelato.make("tlc-gnn", **SMALL, **parameters)._module(graph).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -123,8 +123,8 @@ class TestSavings:
     def test_gradients_reach_the_weights_of_images(self, split):
         for hide, expected in ((False, True), (True, False)):
             model = gelato.make("tlc-gnn", **SMALL, hide_target=hide)
-            module = model._made(split.train_graph)
-            task = model._task(module, split, model._settings(split))
+            module = model._module(split.train_graph)
+            task = model._network_task(module, split, model._settings(split))
             task.loss(1, 0).backward()
             assert bool(module.pair.weight.grad[:, -25:].any()) is expected
 

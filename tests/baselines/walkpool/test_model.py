@@ -23,7 +23,7 @@ SMALL = {"hidden": 4, "dimensions": 3, "units": 10, "pretraining": 2}
 def network(graph, seed=3, **parameters):
     """Return a module with parameters away from their initial values."""
     model = gelato.make("walkpool", seed=seed, **{**SMALL, **parameters})
-    module = model._made(graph).eval()
+    module = model._module(graph).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in (*module.parameters(), *module.norm.buffers()):
@@ -190,7 +190,7 @@ class TestTraining:
         losses = [entry["loss"] for entry in model.training_.history]
         assert losses[-1] < losses[0]
         assert any("cut at 12 nodes" in note for note in model.notes_)
-        first = self.make()._made(split.train_graph)
+        first = self.make()._module(split.train_graph)
         assert not torch.equal(first.coder.first, model.module_.coder.first)
         assert all(p.grad is None for p in model.module_.coder.parameters())
         model.save(tmp_path / "run")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from gelato.baselines.shared_layers.network import GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.parameters import Dimension, constant, unlisted, whole
 from gelato.splits import EdgeSplit
 
 _STATISTICS = 4
@@ -86,7 +86,6 @@ class NBFNetModule(LinkModule):
         )
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class NBFNet(GNNModel):
     """Neural Bellman-Ford network (Zhu et al., 2021), for graphs of one relation.
 
@@ -104,8 +103,8 @@ class NBFNet(GNNModel):
     masking : bool
         Hide a step's positives from the messages, as the reference always does.
     **others
-        See :class:`gelato.baselines.shared_layers.network.GNNModel`. There are no features:
-        attributes are not used.
+        See :class:`gelato.baselines.shared_layers.network.GNNModel`. There are no
+        features: attributes are not used.
 
     Examples
     --------
@@ -116,11 +115,22 @@ class NBFNet(GNNModel):
     name = "nbfnet"
     summary = "encodings of all paths by a learned Bellman-Ford recursion"
 
-    features: str = field(default="none", init=False)  # there are none
-    dimensions: int = 32
-    layers: int = 6
-    batch_size: int = 64
-    steps: int | None = None
+    search_space: ClassVar = {
+        "lr": Dimension((0.005, 0.001, 0.01), 5e-4, 2e-2, log=True),
+        "layers": Dimension((6, 3, 4)),
+        "dimensions": unlisted(32, 16, 64),
+    }
+    # Its authors' for pubmed; photo and computers are large too.
+    presets: ClassVar = {
+        graph: {"batch_size": 16, "epochs": 10, "validate_exact_every": None}
+        for graph in ("pubmed", "photo", "computers")
+    }
+
+    features: str = constant("none")
+    dimensions: int = whole(32)
+    layers: int = whole(6)
+    batch_size: int = whole(64)
+    steps: int | None = whole(None)
     masking: bool | None = True
     batches: int = 10
     lr: float = 0.005

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +21,9 @@ from gelato.baselines.shared_layers.messages import (
     node_features,
     symmetric_average,
 )
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
+from gelato.parameters import Dimension, flag, number, unlisted, whole
 
 # Above this share of filled entries a dense product is faster.
 _DENSE_ABOVE = 0.25
@@ -170,7 +170,6 @@ def _scalar(units: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(1, units), nn.ReLU(), nn.Linear(units, 1)).double()
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class NeoGNN(GNNModel):
     """Neighbourhood-overlap aware network (Yun et al., 2021).
 
@@ -201,14 +200,23 @@ class NeoGNN(GNNModel):
     name = "neo-gnn"
     summary = "learned neighbourhood overlaps and graph convolutions"
 
-    hidden: int = 256
-    layers: int = 3
-    edge_units: int = 8
-    pair_units: int = 128
-    beta: float = 0.1
-    dropout: float = 0.0
-    batch_size: int = 1024
-    normalise: bool = False
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": Dimension((0.0, 0.1, 0.3), 0.0, 0.6, step=0.05),
+        "weight_decay": Dimension((0.0, 1e-7, 1e-4)),
+        "layers": unlisted(3, 1, 2),
+        "hidden": unlisted(256, 64, 128),
+    }
+    presets: ClassVar = {}  # its authors give none for these graphs
+
+    hidden: int = whole(256)
+    layers: int = whole(3)
+    edge_units: int = whole(8)
+    pair_units: int = whole(128)
+    beta: float = number(0.1, least=0)
+    dropout: float = number(0.0, least=0, below=1)
+    batch_size: int = whole(1024)
+    normalise: bool = flag(False)
     batches: int = 50
     lr: float = 0.001
     validate_every: int = 5

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,6 @@ from torch.nn import functional
 from gelato.baselines.seal.scorer import CHANNELS, WIDTH, SEALScorer
 from gelato.baselines.shared_layers.link_module import glorot
 from gelato.baselines.shared_layers.messages import FEATURES, SparseMatrix
-from gelato.baselines.shared_layers.network import check_gnn
 from gelato.baselines.shared_layers.subgraph_model import (
     Neighbours,
     SubgraphModel,
@@ -24,6 +23,7 @@ from gelato.baselines.shared_layers.subgraph_model import (
 )
 from gelato.baselines.shared_layers.subgraphs import pack_subgraphs
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.parameters import Dimension, choice, number, unlisted, whole
 
 LABELS = 1000
 """Rows of the table of labels; larger labels share the last one."""
@@ -136,7 +136,6 @@ class SEALModule(SubgraphModule):
         return torch.from_numpy(order[kept]), torch.from_numpy(places)
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class SEAL(SubgraphModel):
     """Subgraph classification (Zhang and Chen, 2018), with DGCNN as classifier.
 
@@ -163,14 +162,22 @@ class SEAL(SubgraphModel):
     summary = "graph classifier on the labelled subgraph of each pair"
     copies = 2  # the reference lists positives in both directions
 
-    hidden: int = 32
-    dropout: float = 0.5
-    features: str = NO_FEATURES
-    lr: float = 0.0001
+    search_space: ClassVar = {
+        "lr": Dimension((0.0001, 0.001, 0.01), 2e-5, 2e-2, log=True),
+        "hops": Dimension((1, 2, 3)),
+        "features": Dimension((NO_FEATURES, "attributes")),
+        "hidden": unlisted(32, 64, 256),
+    }
+    presets: ClassVar = {
+        "cora": {"hops": 3, "hidden": 256, "features": "attributes"},
+        "citeseer": {"hops": 3, "hidden": 256},
+        "pubmed": {"hops": 3, "features": "attributes"},
+    }
 
-    def check_parameters(self) -> None:
-        """Raise unless every parameter is in its range."""
-        check_gnn(self.get_params(), features=(NO_FEATURES, *FEATURES))
+    hidden: int = whole(32)
+    dropout: float = number(0.5, least=0, below=1)
+    features: str = choice(NO_FEATURES, (NO_FEATURES, *FEATURES))
+    lr: float = 0.0001
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> SEALModule:
         if stored is not None and "top" in stored:

@@ -27,8 +27,8 @@ class LinkModule(nn.Module, ABC):
     graph : Graph
         The training graph; decides the number of features.
     features : str, optional
-        See :func:`gelato.baselines.shared_layers.messages.node_features`; None for a network that
-        is given nothing about nodes.
+        See :func:`gelato.baselines.shared_layers.messages.node_features`; None for a
+        network that is given nothing about nodes.
     normalise : bool
         Whether rows of features are divided by their sums.
     """

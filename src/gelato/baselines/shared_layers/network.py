@@ -1,18 +1,14 @@
-"""The ranges of the networks' parameters, checked before any work is done."""
+"""What all networks share: parameters, training task, and what is stored."""
 
 from __future__ import annotations
 
-import copy
-import difflib
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,110 +22,22 @@ from gelato.baselines.shared_layers.network_task import (
 )
 from gelato.errors import UnknownNameError, UsageError
 from gelato.graph import Graph
-from gelato.models.base import Model
-from gelato.models.gelato_checks import check_split
-from gelato.models.trained import TrainedModel, fill_module
+from gelato.models.trained import TrainedModel
+from gelato.parameters import Dimension, Parameter, choice, flag, number, whole
 from gelato.ranking.scorers import RowScorer
-from gelato.splits import EdgeSplit, as_data
-from gelato.storage import Run
-from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.loop import EpochReport, TrainSettings
+from gelato.splits import EdgeSplit
+from gelato.training.loop import TrainSettings
 from gelato.training.validation import validation_metric
 
-# Smallest value of every whole number.
-_WHOLE = {
-    "hidden": 1,
-    "dimensions": 1,
-    "layers": 1,
-    "edge_units": 1,
-    "pair_units": 1,
-    "simplex_units": 1,
-    "simplex_dimensions": 1,
-    "sampled_edges": 1,
-    "batch_size": 1,
-    "hops": 1,
-    "max_nodes": 2,
-    "steps": 1,
-    "pretraining": 1,
-    "units": 1,
-    "epochs": 1,
-    "batches": 1,
-    "validate_every": 1,
-    "validate_exact_every": 1,
-    "patience": 1,
-    "seed": 0,
-}
-_OPTIONAL = ("patience", "validate_exact_every", "max_nodes", "steps")
-# What every other number must be.
-_NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
-    "dropout": (lambda x: 0 <= x < 1, "at least 0 and below 1"),
-    "lr": (lambda x: x > 0, "above 0"),
-    "weight_decay": (lambda x: x >= 0, "0 or larger"),
-    "valid": (lambda x: 0 < x < 1, "above 0 and below 1"),
-    "beta": (lambda x: x >= 0, "0 or larger"),
-    "curvature": (lambda x: x > 0, "above 0"),
-}
-_CHOICES = {
-    "training": ("biased", "unbiased"),
-    "loss": ("cross-entropy", "balanced", "n-pair"),
-    "negatives": ("weighted", "redrawn", "fixed"),
-    "activation": ("relu", "elu"),
-}
-_FLAGS = ("normalise", "variational", "trainable_curvature", "hide_target")
+# Around what the networks' authors give: from 0.001 to 0.01.
+LEARNING_RATES = Dimension((0.01, 0.001, 0.005, 0.02), 5e-4, 5e-2, log=True)
 
 
-def check_gnn(
-    parameters: dict[str, Any], *, features: tuple[str, ...] = FEATURES
-) -> None:
-    """Raise unless every parameter of a network is in its range.
-
-    ``features`` are the kinds that the network knows.
-    """
-    choices = _CHOICES | {"features": features}
-    for name, value in parameters.items():
-        if value is None and (name in _OPTIONAL or name == "masking"):
-            continue
-        if name in _WHOLE:
-            _check_whole(name, value)
-        elif name in _NUMBERS:
-            _check_number(name, value)
-        elif name in choices:
-            _check_choice(name, value, choices[name])
-        elif (name in _FLAGS or name == "masking") and not isinstance(value, bool):
-            raise UsageError(f"{name} is {value!r}, but must be true or false.")
-    if parameters["metric"] not in (*SAMPLED, LAST):
-        _check_metric(parameters["metric"])
-
-
-def _check_whole(name: str, value: Any) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < _WHOLE[name]:
-        raise UsageError(
-            f"{name} is {value!r}, but must be a whole number of at least "
-            f"{_WHOLE[name]}."
-        )
-
-
-def _check_number(name: str, value: Any) -> None:
-    allows, expected = _NUMBERS[name]
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not allows(value):
-        raise UsageError(f"{name} is {value!r}, but must be a number {expected}.")
-
-
-def _check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise UnknownNameError(
-            f"{name} is {value!r}, which is not known.{meant}",
-            hint=f"Known: {', '.join(known)}.",
-        )
-
-
-def _check_metric(name: Any) -> None:
+def _check_metric(name: str, value: Any) -> None:
+    if value in (*SAMPLED, LAST):
+        return
     try:
-        validation_metric(name)
+        validation_metric(value)
     except UnknownNameError as error:
         own = ", ".join((*SAMPLED, LAST))
         raise UnknownNameError(
@@ -137,7 +45,6 @@ def _check_metric(name: Any) -> None:
         ) from error
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class GNNModel(TrainedModel):
     """A network whose node states score pairs; see its subclasses.
 
@@ -171,23 +78,19 @@ class GNNModel(TrainedModel):
     """
 
     undirected_only = True
-    module_: LinkModule = field(init=False)
-    notes_: tuple[str, ...] = field(default=(), init=False)
 
-    features: str = "attributes"
-    training: str = "biased"
-    loss: str = "cross-entropy"
-    masking: bool | None = None
+    features: str = choice("attributes", FEATURES)
+    training: str = choice("biased", ("biased", "unbiased"))
+    loss: str = choice("cross-entropy", ("cross-entropy", "balanced", "n-pair"))
+    masking: bool | None = flag(None)
     batches: int = 1
     lr: float = 0.01
-    weight_decay: float = 0.0
+    weight_decay: float = number(0.0, least=0)
     epochs: int = 200
-    metric: str = "sampled-auc"
-    validate_every: int = 1
-    validate_exact_every: int | None = 100
-    patience: int | None = None
-    valid: float = 0.05
-    seed: int = 0
+    metric: str = Parameter("sampled-auc", _check_metric)  # type: ignore[assignment]
+    validate_exact_every: int | None = whole(100, optional=True)
+
+    module_: LinkModule
 
     @abstractmethod
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> LinkModule:
@@ -196,74 +99,17 @@ class GNNModel(TrainedModel):
         ``stored`` is the state that it will be given, if it was trained before.
         """
 
-    def fit(
-        self,
-        data: Graph | EdgeSplit,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        on_epoch: EpochReport | None = None,
-        on_step: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Train on the training edges; keep the epoch that validation selects.
-
-        Parameters
-        ----------
-        data : Graph or EdgeSplit
-            A bare graph holds out ``valid`` of its own edges for validation.
-        folder : path, optional
-            Where checkpoints go.
-        resume : bool
-            Go on from the folder's checkpoint, if there is one.
-        on_epoch, on_step : callable, optional
-            Told of every epoch and every step; see :func:`gelato.training.loop.train`.
-        """
-        self.check_parameters()
-        data = as_data(data)
-        graph = data.graph if isinstance(data, EdgeSplit) else data
-        graph.require_undirected(f"{self.summary} ({self.name})")
-        split = data if isinstance(data, EdgeSplit) else self._held_out(data)
-        settings = self._settings(split)
-        check_split(split, settings.batches)
-        refuse_few_negatives(split.train_graph)
-        super().fit(split)
-        self.notes_ = self._notes(settings)
-        module = self._made(split.train_graph)
-        self._train(
-            self._task(module, split, settings),
-            split,
-            folder=folder,
-            resume=resume,
-            on_epoch=on_epoch,
-            on_step=on_step,
-        )
-        self.module_ = module
-        return self
-
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs when messages pass over the edges of ``graph``."""
-        module = getattr(self, "module_", None)
-        if module is None:
+        if "module_" not in vars(self):
             raise UsageError(
                 f"{type(self).__name__} has not been trained.", hint="Call fit first."
             )
         graph.require_undirected(f"{self.summary} ({self.name})")
+        module = self.module_
         with torch.no_grad():
             scorer: RowScorer = module.scorer(module.encode(module.prepare(graph)))
             return scorer
-
-    def untrained(self, split: EdgeSplit) -> Self:
-        """Return a copy with its first weights, to see what ranking costs."""
-        fresh = copy.copy(self)
-        Model.fit(fresh, split)
-        fresh.training_ = None
-        fresh.module_ = self._made(split.train_graph)
-        fresh.module_.eval()
-        return fresh
-
-    def check_parameters(self) -> None:
-        """Raise unless every parameter is in its range."""
-        check_gnn(self.get_params())
 
     def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
         """Return what a validation takes; None if it ranks all pairs.
@@ -278,7 +124,9 @@ class GNNModel(TrainedModel):
         if not self._samples_validation():
             return None
         settings = replace(self._settings(split), exact_every=None)
-        task = self._task(self._made(split.train_graph).eval(), split, settings)
+        task = self._network_task(
+            self._module(split.train_graph).eval(), split, settings
+        )
         # The first one may also load compiled code.
         return min(_seconds(task.validate) for _ in range(2))
 
@@ -321,9 +169,18 @@ class GNNModel(TrainedModel):
     def _train_settings(self) -> TrainSettings:
         return replace(super()._train_settings(), weight_decay=self.weight_decay)
 
-    def _task(
+    def _parts(self, split: EdgeSplit) -> int:
+        return self._settings(split).batches
+
+    def _task(self, split: EdgeSplit) -> NetworkTask:
+        settings = self._settings(split)
+        self.notes_ = self._notes(settings)
+        return self._network_task(self._module(split.train_graph), split, settings)
+
+    def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> NetworkTask:
+        """Return how a network is trained."""
         return NetworkTask(module, split, settings)
 
     def _notes(self, settings: NetworkSettings) -> tuple[str, ...]:
@@ -331,21 +188,12 @@ class GNNModel(TrainedModel):
             return ()
         return (f"features: {self.features}; attributes are not used",)
 
-    def _made(
+    def _module(
         self, graph: Graph, stored: dict[str, Tensor] | None = None
     ) -> LinkModule:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             return self._build(graph, stored)
-
-    def _store(self, run: Run) -> None:
-        run.tensors |= self.module_.state_dict()
-        self._store_training(run)
-
-    def _restore(self, run: Run) -> None:
-        self._restore_training(run)
-        self.module_ = self._made(run.graph, run.tensors)
-        fill_module(self.module_, run, "")
 
 
 def _seconds(work: Callable[[], Any]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from gelato.baselines.shared_layers.network_task import NetworkSettings, Network
 from gelato.baselines.shared_layers.subgraphs import Packed, subgraph_sizes
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels.chunks import generator, run_shares
+from gelato.parameters import whole
 from gelato.splits import EdgeSplit
 from gelato.training.negatives import NegativePairs
 
@@ -141,11 +142,11 @@ class SubgraphModule(LinkModule):
         return self.classify(torch.cat(described))
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class SubgraphModel(GNNModel):
     """A network on subgraphs of pairs; see its subclasses.
 
-    Parameters besides those of :class:`gelato.baselines.shared_layers.network.GNNModel`:
+    Parameters besides those of
+    :class:`gelato.baselines.shared_layers.network.GNNModel`:
 
     hops : int
         How far subgraphs reach from both ends.
@@ -158,10 +159,10 @@ class SubgraphModel(GNNModel):
         The most steps per epoch, which then need not see every positive.
     """
 
-    hops: int = 1
-    max_nodes: int | None = None
-    batch_size: int = 32
-    steps: int | None = None
+    hops: int = whole(1)
+    max_nodes: int | None = whole(None, least=2)
+    batch_size: int = whole(32)
+    steps: int | None = whole(None)
     batches: int = 10
     epochs: int = 50
     validate_exact_every: int | None = None
@@ -188,7 +189,7 @@ class SubgraphModel(GNNModel):
             parts = min(-(-self.copies * num_edges // positives), num_edges)
         return parts, parts if self.steps is None else min(parts, self.steps)
 
-    def _task(
+    def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> SubgraphTask:
         return SubgraphTask(module, split, settings, copies=self.copies)

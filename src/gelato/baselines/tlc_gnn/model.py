@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import thread_time
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,15 +26,16 @@ from gelato.baselines.shared_layers.difference_net import (
 )
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
 from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
-from gelato.baselines.shared_layers.network import GNNModel
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.baselines.shared_layers.products import shifted_net_pairs
 from gelato.baselines.tlc_gnn.curvature import edge_curvatures, pair_cost
 from gelato.baselines.tlc_gnn.images import SIZE, GraphImages, near_pairs, pair_images
 from gelato.baselines.tlc_gnn.resumable import PartFolder
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 from gelato.kernels.chunks import default_threads
+from gelato.models.trained import DROPOUTS
+from gelato.parameters import flag, number, unlisted, whole
 from gelato.splits import EdgeSplit
-from gelato.training.loop import EpochReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,9 +270,12 @@ class TLCGNNModule(LinkModule):
         return weights[:, :-SIZE], weights[:, -SIZE:]
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class TLCGNN(GNNModel):
     """Topological loop-counting network (Yan et al., 2021).
+
+    Curvature and images that take long are kept in the folder of a training while they
+    are computed. An interrupted computation of them goes on where it was, whether or
+    not ``resume`` is set: they depend on the graph alone.
 
     Parameters
     ----------
@@ -301,45 +304,37 @@ class TLCGNN(GNNModel):
     name = "tlc-gnn"
     summary = "graph convolutions and persistence images of loops around a pair"
 
-    _folder: Path | None = field(default=None, init=False)
+    search_space: ClassVar = {
+        "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
+        "hidden": unlisted(100, 50, 200),
+        "normalise": unlisted(True, False),
+        "hide_target": unlisted(False, True),
+    }
+    # Its authors' where they give any; elsewhere those for cora, the defaults.
+    presets: ClassVar = {
+        "citeseer": {"normalise": False},
+        "pubmed": {"normalise": False, "hops": 2},
+        "photo": {"normalise": False},
+        "computers": {"normalise": False},
+    }
     _rehearsing = False
 
-    hidden: int = 100
-    dimensions: int = 16
-    pair_units: int = 25
-    dropout: float = 0.5
-    hops: int = 1
-    hide_target: bool = False
-    normalise: bool = True
+    hidden: int = whole(100)
+    dimensions: int = whole(16)
+    pair_units: int = whole(25)
+    dropout: float = number(0.5, least=0, below=1)
+    hops: int = whole(1)
+    hide_target: bool = flag(False)
+    normalise: bool = flag(True)
     lr: float = 0.005
     epochs: int = 2000
     patience: int | None = 200
 
-    def fit(
-        self,
-        data: Graph | EdgeSplit,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        on_epoch: EpochReport | None = None,
-        on_step: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Train; curvature and images that take long are kept in ``folder``.
-
-        An interrupted computation of them goes on where it was, whether or not
-        ``resume`` is set: they depend on the graph alone. See
-        :meth:`gelato.baselines.shared_layers.network.GNNModel.fit`.
-        """
-        self._folder = None if folder is None else Path(folder)
-        try:
-            super().fit(
-                data, folder=folder, resume=resume, on_epoch=on_epoch, on_step=on_step
-            )
-            if self._folder is not None:
-                PartFolder.clear(self._folder)
-        finally:
-            self._folder = None
-        return self
+    def _keep(self, task: Any) -> None:
+        super()._keep(task)
+        if self._options.folder is not None:
+            PartFolder.clear(self._options.folder)
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -371,6 +366,6 @@ class TLCGNN(GNNModel):
             dropout=self.dropout,
             hops=self.hops,
             hide_target=self.hide_target,
-            folder=self._folder,
+            folder=self._options.folder,
             rehearse=self._rehearsing,
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -38,6 +37,8 @@ from gelato.baselines.walkpool.profiles import (
 from gelato.baselines.walkpool.scorer import WalkPoolScorer
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels.chunks import balanced_chunks, run_chunks
+from gelato.models.trained import DROPOUTS
+from gelato.parameters import Dimension, number, unlisted, whole
 from gelato.splits import EdgeSplit
 from gelato.training.step_times import time_steps
 
@@ -255,7 +256,6 @@ def _profile(sums: Tensor, omega: Tensor) -> Tensor:
     return torch.cat(parts, dim=2).flatten(1)
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
 class WalkPool(SubgraphModel):
     """Walk pooling (Pan et al., 2022), on states of a variational auto-encoder.
 
@@ -287,12 +287,20 @@ class WalkPool(SubgraphModel):
 
     _rehearsing = False
 
+    search_space: ClassVar = {
+        "lr": Dimension((0.00005, 0.0005, 0.005), 2e-5, 2e-2, log=True),
+        "hops": Dimension((2, 1)),
+        "dropout": DROPOUTS,
+        "hidden": unlisted(32, 16, 64),
+    }
+    presets: ClassVar = {}  # the same settings everywhere
+
     hops: int = 2
-    dimensions: int = 32
-    pretraining: int = 500
-    hidden: int = 32
-    units: int = 1440
-    dropout: float = 0.5
+    dimensions: int = whole(32)
+    pretraining: int = whole(500)
+    hidden: int = whole(32)
+    units: int = whole(1440)
+    dropout: float = number(0.5, least=0, below=1)
     lr: float = 0.00005
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> WalkPoolModule:
@@ -309,7 +317,7 @@ class WalkPool(SubgraphModel):
             dropout=self.dropout,
         )
 
-    def _task(
+    def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> SubgraphTask:
         if not self._rehearsing:
@@ -317,7 +325,7 @@ class WalkPool(SubgraphModel):
             module.get_submodule("coder").load_state_dict(trained.state_dict())
         # The auto-encoder draws states that nobody uses: not from the user's generator.
         with torch.random.fork_rng(devices=[]):
-            return super()._task(module, split, settings)
+            return super()._network_task(module, split, settings)
 
     def _coder(self) -> GAE:
         return GAE(
