@@ -17,11 +17,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 # The same examples every time: what is found by chance must not refuse other work.
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile(
+    "ci", settings.get_profile("default"), derandomize=True, max_examples=40
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

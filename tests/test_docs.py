@@ -36,6 +36,7 @@ def name_of(page):
 
 
 # ------------------------------------------------------------------ code and output
+@pytest.mark.slow
 @pytest.mark.parametrize("page", run_docs.pages("python"), ids=name_of)
 def test_python_of_a_page_prints_what_is_shown(page):
     assert run_docs.steps(page, "python")

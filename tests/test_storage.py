@@ -58,6 +58,7 @@ def run(saved, tmp_path):
 
 
 class TestRoundTrip:
+    @pytest.mark.slow
     def test_a_fresh_process_scores_equally(self, model, saved, tmp_path):
         folder = Path(shutil.copytree(saved, tmp_path / "elsewhere"))
         script = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import UsageError
@@ -85,7 +85,6 @@ def both_ways(loss, weights):
     return loss.detach(), gradient
 
 
-@settings(max_examples=60)
 @given(graph=graphs, sigma=st.sampled_from(["estimate", "exact"]), seed=st.integers(0))
 def test_all_near_and_far_pairs_give_the_dense_loss_and_gradient(graph, sigma, seed):
     if graph is None:
@@ -106,7 +105,6 @@ def test_all_near_and_far_pairs_give_the_dense_loss_and_gradient(graph, sigma, s
     torch.testing.assert_close(ours[1], theirs[1], rtol=1e-6, atol=1e-10)
 
 
-@settings(max_examples=30)
 @given(graph=graphs)
 def test_one_positive_and_every_negative_is_the_plain_step(graph):
     """With a single group there is nothing to deal: both paths see the same pairs."""

@@ -139,6 +139,7 @@ def test_fingerprints_are_those_of_the_paper_s_splits(benchmark, name):
     assert split_edges(benchmark(name)).fingerprint == SPLITS[name]
 
 
+@pytest.mark.slow
 def test_a_second_process_waits_and_does_not_repeat(places, tmp_path):
     results, work = places
     done = perform(PLAIN, tmp_path / "elsewhere", tmp_path / "other")
@@ -184,6 +185,7 @@ def test_a_failed_run_leaves_no_record(places, monkeypatch):
     assert not [path for path in Path(places[0]).rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_record_and_ends_as_if_nothing_had_been(
     places, tmp_path, monkeypatch
 ):

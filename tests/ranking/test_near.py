@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gelato
@@ -68,7 +68,6 @@ def cases(draw):
     return scorer, rule, positives[rule.contains(positives)]
 
 
-@settings(max_examples=40)
 @given(
     case=cases(),
     cells=st.sampled_from([1, 30, 10**6]),
@@ -98,7 +97,6 @@ def test_walked_listed_and_dense_agree(case, cells, classes, k):
                 assert_same_pairs(one, two)
 
 
-@settings(max_examples=40)
 @given(case=cases(), share=st.sampled_from([0.02, 0.3, 1.0]), seed=st.integers(0, 99))
 def test_pairs_score_as_their_rows_do(case, share, seed):
     """Few pairs of a row are gathered from the columns, many take the whole step."""

@@ -374,6 +374,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     script = textwrap.dedent(KILLED).format(tests=str(TESTS))
     ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)

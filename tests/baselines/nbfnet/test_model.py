@@ -109,6 +109,8 @@ class OneLayer(torch.autograd.Function):
 
 
 class TestPropagation:
+    # Slow: kernels are compiled for float64, which nothing else uses.
+    @pytest.mark.slow
     @pytest.mark.parametrize("layers", [1, 2, 4])
     def test_states_and_gradients_are_those_of_the_plain_recursion(self, layers):
         graph, weights = sparse_graph(14, 0.15), random_weights(layers)
@@ -127,6 +129,7 @@ class TestPropagation:
         for mine, theirs in zip(one, two, strict=True):
             torch.testing.assert_close(mine, theirs)
 
+    @pytest.mark.slow
     def test_the_backward_pass_by_finite_differences(self):
         """Of one layer, from states that are not equal: no messages tie."""
         graph = PathGraph.of(sparse_graph(7, 0.4))
