@@ -47,8 +47,13 @@ class Parameter:
 
     def refuse(self, name: str, value: Any) -> None:
         """Raise unless the parameter may have a value."""
-        if self.check is not None and not (value is None and self.optional):
+        if self.check is None or (value is None and self.optional):
+            return
+        try:
             self.check(name, value)
+        except UsageError as error:
+            hint = error.hint or f"Its default is {self.default!r}."
+            raise type(error)(error.problem, hint=hint) from None
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,9 @@ def command(folders, monkeypatch, capsys):
 
 def assert_facts(model, known, *, close=bits.CLOSE, folder=None):
     ours = plain(run_facts(model, folder))
+    # Models had a parameter of this name when the folders were written.
+    kept = {k: v for k, v in known["parameters"].items() if k != "threads"}
+    known = known | {"parameters": kept}
     for name in ("parameters", "split", "weights"):
         assert ours[name] == known[name], name
     bits.assert_close(ours["losses"], known["losses"], close=close)

@@ -12,9 +12,11 @@ import pytest
 import gelato
 from gelato.errors import GelatoError, InputError, MissingExtraError, UsageError
 from gelato.graph import pair_keys
+from gelato.models import trained
 from gelato.models.heuristic import Autocovariance
 from gelato.models.registry import unregister
 from gelato.splits import EdgeSplit, split_edges
+from gelato.training.loop import train
 from gelato.tuning import Dimension, tune
 from gelato.tuning.trial import blind
 from support.small_graphs import community_graph
@@ -186,12 +188,9 @@ class TestPruning:
         assert set(tuned.trials["state"]) == {"complete"}
 
     def test_a_first_stage_is_shared_and_prunes_nothing(self, split, monkeypatch):
-        from gelato.models.mlp import MLP
-
         fitted = []
-        fit = MLP.fit
         monkeypatch.setattr(
-            MLP, "fit", lambda self, *a, **k: fitted.append(1) or fit(self, *a, **k)
+            trained, "train", lambda *a, **k: fitted.append(1) or train(*a, **k)
         )
         tuned = tune("mlp+ac", split, parameters=SHORT)
         assert tuned.trials.height > 4

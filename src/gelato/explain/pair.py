@@ -270,12 +270,13 @@ def _walk_parts(scorer: Any) -> tuple[list[_Part], float]:
         return ([_Part("", 1.0, scorer)] if scorer.steps else []), 0.0
     if not isinstance(scorer, SumScorer):
         return [], 0.0
-    if not all(isinstance(part, WalkScorer) for part in scorer.scorers):
+    inner = [part for part in scorer.scorers if isinstance(part, WalkScorer)]
+    if len(inner) < len(scorer.scorers):
         return [], 0.0
     parts = [
         _Part(name, float(coefficient), part)
         for name, coefficient, part in zip(
-            scorer.names, scorer.coefficients, scorer.scorers, strict=True
+            scorer.names, scorer.coefficients, inner, strict=True
         )
     ]
     return parts, -float(scorer.constant)

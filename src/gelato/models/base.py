@@ -233,7 +233,7 @@ class Model(Parametrised, ABC):
     trains_by_epoch: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, Dimension | Sequence[Any]]] = {}
     tuning_defaults: ClassVar[Mapping[str, Any]] = {}
-    presets: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None
+    presets: ClassVar[dict[str, dict[str, Any]] | None] = None
 
     graph_: Graph
     split_: EdgeSplit | None

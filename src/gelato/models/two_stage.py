@@ -181,7 +181,8 @@ class MLPAutocovariance(PairTrained, EnhancedModel):
 
     def untrained(self, split: EdgeSplit) -> MLP:
         """Return the first stage with its first weights, to see what ranking costs."""
-        return MLP(**self.mlp_parameters()).untrained(split)
+        fresh: MLP = MLP(**self.mlp_parameters()).untrained(split)
+        return fresh
 
     def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
         """Return the weight of every pair of an enhanced graph."""

@@ -281,6 +281,9 @@ class _EpochLines:
     def __init__(self, report: Report) -> None:
         self.report = report
 
+    def on_step(self, epoch: int, batch: int) -> None:
+        """Say nothing: a line per epoch is enough."""
+
     def on_epoch(self, entry: dict[str, Any], state: Any) -> None:
         named = ("prec@100%", "ap")
         values = ", ".join(f"{n} {entry[n]:.4f}" for n in named if n in entry)

@@ -159,7 +159,9 @@ def has_evidence(scorer: RowScorer, node: int) -> bool:
 def _with_evidence(scorer: Any, nodes: IntArray) -> npt.NDArray[np.bool_]:
     """Tell of which nodes a scorer knows anything; many at a time cost little more."""
     known = np.zeros(len(nodes), dtype=bool)
-    parts = scorer.scorers if isinstance(scorer, SumScorer) else (scorer,)
+    parts: tuple[Any, ...] = (scorer,)
+    if isinstance(scorer, SumScorer):
+        parts = scorer.scorers
     for part in parts:
         if not has_near_pairs(part):
             for at in np.flatnonzero(~known).tolist():

@@ -52,9 +52,11 @@ def space_of(
     given : mapping, optional
         Values to try by parameter, in place of the model's own.
     """
-    factory = model_class(name)
+    factory: Any = model_class(name)
     known = list(parameters_of(factory))
-    own = factory.search_space if isinstance(factory, Searchable) else {}
+    own: Mapping[str, Any] = {}
+    if isinstance(factory, Searchable):
+        own = factory.search_space
     usual = {key: value for key, value in _COMMON.items() if key in known}
     declared = given or own or usual
     space = {key: _dimension(key, values) for key, values in declared.items()}

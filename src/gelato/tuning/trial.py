@@ -96,8 +96,9 @@ class TrialRunner:
         except MissingExtraError:
             raise
         except (GelatoError, MemoryError) as error:
-            known = isinstance(error, GelatoError)
-            why = error.problem if known else "not enough memory"
+            why = "not enough memory"
+            if isinstance(error, GelatoError):
+                why = error.problem
             return Outcome(None, watch.epochs or None, "failed", why)
 
     def _run(self, parameters: dict[str, Any], watch: _Watch) -> Outcome:
