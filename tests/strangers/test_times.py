@@ -63,3 +63,24 @@ def test_windows_roll_and_fill_one_table(graph):
     assert "left out 2 edges that came after the test edges" in splits[0].graph.notes
     table = gelato.compare(splits, ["aa", "ac"])
     assert table["split"].n_unique() == 2
+
+
+def test_the_command_line_takes_a_date(command, tmp_path):
+    lines = [",".join(COLUMNS), *(",".join(row) for row in ROWS)]
+    (tmp_path / "edges.csv").write_text("\n".join(lines))
+    found = command(
+        *("evaluate", "--edges", "edges.csv", "--model", "ac"),
+        *("--cutoff", "2007-02-15", "--valid", "0", "--json"),
+    )
+    assert found.code == 0, found.err
+    assert found.json["split"]["test"] == 3
+    assert found.json["split"]["unseen"] == 3
+    told = " ".join(found.json["data"]["notes"])
+    assert "3 of 3 test edges with an end that no earlier edge has" in told
+    assert found.json["data"]["reading"]["times_are_dates"] is True
+    mixed = command(
+        *("evaluate", "--edges", "edges.csv", "-m", "ac"),
+        *("--cutoff", "2007-02-15", "--split-seed", "1"),
+    )
+    assert mixed.code == 2
+    assert "--cutoff and --split-seed exclude each other" in mixed.err

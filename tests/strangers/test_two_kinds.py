@@ -88,3 +88,54 @@ def test_a_table_of_attributes_for_each_kind(purchases, tmp_path):
     assert not column["age"][graph.side(1)].any()
     assert not column["Preis"][graph.side(0)].any()
     assert set(graph.reading["scales"]) == {"age", "Preis"}
+
+
+def test_only_pairs_of_one_of_each_are_ranked(purchases):
+    graph = gelato.read_graph(purchases)
+    across = graph.between_sides()
+    assert across.num_pairs == len(graph.side(0)) * len(graph.side(1))
+    split, everything = gelato.split_edges(across), gelato.split_edges(graph)
+    model = gelato.make("ac").fit(split)
+    found = gelato.evaluate(model, split)
+    assert (
+        found.counts.num_negatives
+        < gelato.evaluate(gelato.make("ac"), everything).counts.num_negatives
+    )
+    assert found.counts.num_negatives + len(split.test) == split.num_candidates("test")
+    links = model.predict(top=50)
+    people = set(graph.node_ids[graph.side(0)].tolist())
+    assert all((u in people) != (v in people) for u, v in links[:, :2].rows())
+    table = gelato.compare(split, ["ac", "pa"])
+    assert table.height == 2
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("evaluate", "-m", "ac"),
+        ("compare", "--models", "ac,pa"),
+        ("tune", "-m", "ac"),
+        ("predict", "-m", "ac"),
+    ],
+)
+def test_every_verb_knows_two_kinds(command, purchases, tmp_path, verb):
+    found = command(
+        *(verb[0], *verb[1:], "--edges", purchases, "--bipartite", "--json")
+    )
+    assert found.code == 0, found.err
+    (tmp_path / "friends.csv").write_text("a,b\nb,c\nc,a\n" * 5)
+    wrong = command(verb[0], *verb[1:], "--edges", "friends.csv", "--bipartite")
+    assert wrong.code == 1
+    assert "is not bipartite" in wrong.err
+
+
+def test_two_tables_by_the_command_line(command, purchases, tmp_path):
+    for name, ids in (("people.csv", FIRST), ("products.csv", PRODUCTS)):
+        lines = [f"{one},{k}\n" for k, one in enumerate(ids)]
+        (tmp_path / name).write_text(f"id,{name[:2]}\n" + "".join(lines))
+    found = command(
+        *("check", "--edges", purchases, "--json"),
+        *("--attributes", "people.csv", "--attributes", "products.csv"),
+    )
+    assert found.code == 0, found.err
+    assert found.json["reading"]["num_attributes"] == 2

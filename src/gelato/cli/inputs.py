@@ -40,6 +40,7 @@ class LoadedGraph:
             "directed": self.graph.directed,
             "weighted": self.graph.is_weighted,
             "notes": list(self.graph.notes),
+            "reading": None if self.graph.reading is None else {**self.graph.reading},
         }
 
 
@@ -61,7 +62,19 @@ def load_graph(data: DataOptions, console: Console) -> LoadedGraph:
         loaded = _load_tables(data, data.edges)
     if data.symmetrise:
         loaded = replace(loaded, graph=loaded.graph.symmetrised())
+    if data.bipartite:
+        loaded = replace(loaded, graph=_between_sides(loaded))
     return loaded
+
+
+def _between_sides(loaded: LoadedGraph) -> Graph:
+    if not loaded.graph.is_bipartite:
+        raise InputError(
+            f"{loaded.name} is not bipartite: some edges join nodes of one kind, or "
+            "there are too few edges to tell.",
+            hint="Leave out --bipartite; --left and --right restrict candidates.",
+        )
+    return loaded.graph.between_sides()
 
 
 def _load_dataset(data: DataOptions, console: Console) -> LoadedGraph:
@@ -90,14 +103,14 @@ def _load_tables(data: DataOptions, edges: Path) -> LoadedGraph:
                 hint=f"Leave out {idle[0]}.",
             )
         return LoadedGraph(read_npz(edges), str(edges))
-    if data.attributes is None and (data.id or data.encode or data.missing):
+    if not data.attributes and (data.id or data.encode or data.missing):
         raise UsageError(
             "--id, --encode and --missing are about attributes, and there are none.",
             hint="Give the table of attributes with --attributes FILE.",
         )
     graph, report = read_graph_with_report(
         edges,
-        data.attributes,
+        data.attributes or None,
         source=_column(data.source),
         target=_column(data.target),
         weight=_column(data.weight),
@@ -108,6 +121,7 @@ def _load_tables(data: DataOptions, edges: Path) -> LoadedGraph:
         delimiter=_delimiter(data.delimiter),
         encode=assignments(data.encode, "--encode", "COLUMN=KIND") or None,
         missing=data.missing or "zero",
+        missing_ids=data.missing_ids or "drop",
     )
     return LoadedGraph(graph, str(edges), report)
 
@@ -144,18 +158,20 @@ def load_split(
         )
     if split.split_file is not None:
         return loaded, EdgeSplit.load(split.split_file, loaded.graph)
+    by_time = split.temporal or split.cutoff is not None
     shares: dict[str, Any] = {"valid": split.valid, "test": split.test}
-    if not split.temporal:
-        shares["seed"] = split.split_seed
+    shares |= {"cutoff": split.cutoff} if by_time else {"seed": split.split_seed}
     shares = {name: value for name, value in shares.items() if value is not None}
-    divide = split_by_time if split.temporal else split_edges
-    return loaded, divide(loaded.graph, **shares)
+    made = (split_by_time if by_time else split_edges)(loaded.graph, **shares)
+    return replace(loaded, graph=made.graph), made
 
 
 def _refuse_mixed(split: SplitOptions) -> None:
     ways = {
         "--split-file": split.split_file,
-        "--temporal": split.temporal or None,
+        "--temporal" if split.cutoff is None else "--cutoff": split.temporal
+        or split.cutoff
+        or None,
         "--split-seed": split.split_seed,
         "--train, --valid-edges and --test-edges": split.train
         or split.valid_edges
@@ -192,7 +208,7 @@ def _given_split(
                 "There is no graph to work on.",
                 hint="Give --edges FILE or --train FILE beside the held-out edges.",
             )
-        if data.attributes is None:
+        if not data.attributes:
             made = split_given(None, split.train, *held_out, directed=data.directed)
             return LoadedGraph(made.graph, str(split.train)), made
         data = replace(data, edges=split.train)

@@ -93,8 +93,10 @@ class DataOptions:
         "--edges FILE", "One edge per row: csv, tsv, txt (also .gz), Parquet, or npz."
     )
     dataset: str | None = option("--dataset NAME", "A graph of 'gelato data list'.")
-    attributes: Path | None = option(
-        "--attributes FILE", "One node per row, its id in the first column."
+    attributes: list[Path] | None = option(
+        "--attributes FILE",
+        "One node per row, its id in the first column. May be repeated, for two "
+        "kinds of nodes.",
     )
     source: str | None = option(
         "--source COLUMN", "Column of one end: its name, or its position from 0."
@@ -105,11 +107,15 @@ class DataOptions:
     id: str | None = option("--id COLUMN", "Id column of the attributes.")
     encode: list[str] | None = option(
         "--encode COLUMN=KIND",
-        "How to read an attribute column: numeric, category, text, list or "
-        "drop. May be repeated.",
+        "How to read an attribute column: numeric (scaled), numeric-raw, date, "
+        "category, text, list or drop; *=numeric-raw for all numbers. May be "
+        "repeated.",
     )
     missing: str | None = option(
         "--missing RULE", "Nodes without attributes: zero (default), drop or error."
+    )
+    missing_ids: str | None = option(
+        "--missing-ids RULE", "Rows without an id: drop (default) or error."
     )
     header: bool | None = option(
         "--header/--no-header",
@@ -120,12 +126,15 @@ class DataOptions:
     symmetrise: bool = option(
         "--symmetrise", "Ignore the directions of a directed graph.", False
     )
+    bipartite: bool = option(
+        "--bipartite", "Two kinds of nodes: only pairs of one of each count.", False
+    )
 
     def given_table_options(self) -> list[str]:
         """Return the options in use that say how to read a table."""
-        apart = ("edges", "dataset", "symmetrise")
+        apart = ("edges", "dataset", "symmetrise", "bipartite")
         return [
-            f"--{field.name}"
+            f"--{field.name.replace('_', '-')}"
             for field in fields(self)
             if field.name not in apart and getattr(self, field.name) != field.default
         ]
@@ -142,6 +151,9 @@ class SplitOptions:
     test: float | None = option("--test SHARE", "Share of test edges (0.1).")
     split_seed: int | None = option("--split-seed N", "Seed of a random split (0).")
     temporal: bool = option("--temporal", "Hold out the latest edges instead.", False)
+    cutoff: str | None = option(
+        "--cutoff DATE", "Hold out the edges from this date, or time, on."
+    )
     split_file: Path | None = option("--split-file FILE", "A split saved earlier.")
     train: Path | None = option(
         "--train FILE", "Training edges; default: all edges that are not held out."

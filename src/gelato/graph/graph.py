@@ -55,6 +55,8 @@ class Graph:
     sides : (n,) int8, optional
         0 or 1 for the two kinds of nodes of a bipartite graph, -1 for nodes without
         edges; ``None`` unless the graph is known to be bipartite.
+    across : bool
+        Whether only pairs of the two sides can be links; see :meth:`between_sides`.
     reading : mapping, optional
         How the graph was read, as plain data; see :class:`gelato.io.ReadReport`.
     """
@@ -70,6 +72,7 @@ class Graph:
     attribute_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = field(default=())
     sides: npt.NDArray[np.int8] | None = None
+    across: bool = False
     reading: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -210,6 +213,8 @@ class Graph:
     @property
     def num_pairs(self) -> int:
         """Number of pairs: unordered, or ordered in a directed graph."""
+        if self.across:
+            return len(self.side(0)) * len(self.side(1))
         ordered = self.num_nodes * (self.num_nodes - 1)
         return ordered if self.directed else ordered // 2
 
@@ -226,6 +231,20 @@ class Graph:
                 hint="Name the nodes of each side, or see gelato.io.with_sides.",
             )
         return np.flatnonzero(self.sides == which)
+
+    def between_sides(
+        self, left: Sequence[Hashable] = (), right: Sequence[Hashable] = ()
+    ) -> Graph:
+        """Return the graph in which only pairs of its two sides can be links.
+
+        Rankings, predictions and negatives then leave out all other pairs. Nodes
+        without edges are on no side, unless ``left`` or ``right`` names their ids.
+        """
+        sides = np.full(self.num_nodes, -1, dtype=np.int8)
+        if not len(left) or not len(right):
+            sides[self.side(0)], sides[self.side(1)] = 0, 1
+        sides[self.indices_of(left)], sides[self.indices_of(right)] = 0, 1
+        return replace(self, sides=sides, across=True)
 
     @property
     def is_weighted(self) -> bool:

@@ -4,7 +4,7 @@ Required: ``edge_index`` (2, m) and ``num_nodes``. Optional: ``attr_data``,
 ``attr_indices``, ``attr_indptr``, ``attr_shape`` (CSR, float32), ``labels``; and,
 beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``,
 ``attribute_names``, ``attr_dense`` (whether the attributes were an array), ``sides``,
-``notes`` and ``reading`` (how the graph was read, as JSON).
+``across``, ``notes`` and ``reading`` (how the graph was read, as JSON).
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
         return replace(
             graph,
             sides=_sides(arrays, num_nodes, file),
+            across="across" in arrays,
             reading=_reading(arrays, file),
         )
     except InputError as error:
@@ -240,6 +241,8 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         arrays["attribute_names"] = _texts(list(graph.attribute_names), path)
     if graph.ids is not None:
         arrays["ids"] = _stored_ids(graph.ids, path)
+    if graph.across:
+        arrays["across"] = np.asarray(True)
     if graph.notes:
         arrays["notes"] = _texts([note.rstrip("\0") for note in graph.notes], path)
     if graph.reading is not None:

@@ -104,6 +104,11 @@ def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
     if weights is not None:
         weights = np.concatenate([weights, np.ones(len(new))])[order]
     if sides is not None and np.any(sides[new].sum(axis=1) != 1):
+        if graph.across:
+            raise InputError(
+                "The given edges join nodes of one side of a bipartite graph.",
+                hint="Leave out --bipartite, or these edges.",
+            )
         sides = None  # the added edges join nodes of one kind
     if graph.times is not None:
         # Nobody knows when the new edges appeared, and a given split needs no times.
