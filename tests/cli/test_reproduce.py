@@ -164,7 +164,7 @@ class TestLooking:
         monkeypatch.setattr(paper, "read_experiment", lambda name: networks)
         coming = TrainingForecast(1, 1, 1, 1, None, 0.0, 1.0, 1.0, 1.0, 60.0, 1)
         monkeypatch.setattr(
-            "gelato.cli.forecasts.forecast_training",
+            "gelato.cli.reproduce.forecast_training",
             lambda console, model, split: replace(
                 coming, patience=getattr(model, "patience", None)
             ),
