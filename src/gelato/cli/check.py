@@ -117,6 +117,9 @@ def _reading_rows(report: ReadReport) -> list[tuple[str, str]]:
         text.plural(number, noun, "edges of weight 0" if " " in noun else "")
         for noun, number in lost.items()
     ]
+    if report.rows_without_id:
+        count = report.rows_without_id
+        dropped.append(text.plural(count, "row without an id", "rows without an id"))
     rows = [
         ("rows", f"{text.plural(report.edge_rows, 'row')}, {header} column names"),
         ("columns", columns),

@@ -582,6 +582,8 @@ def encode_column(
     if kind == "numeric" and not reason:
         _refuse_few_words(table, series)
     encoded = _ENCODERS[kind](table, series)
+    if encoded.scales:
+        reason += ", scaled"
     if encoded.matrix.shape[1] and _is_constant(encoded):
         reason += "; constant, so it tells no nodes apart"
     shown = "numeric" if kind == "vector" else kind
