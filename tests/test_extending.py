@@ -90,6 +90,13 @@ def test_a_heuristic_is_one_file(house, edges, capsys):
     assert gelato.tune("scaled-cn", split).trials.height == 3
 
 
+def test_heuristics_are_not_named_as_their_files():
+    # The file would hide the function in gelato.heuristics.
+    for one in declared.listed().values():
+        assert one.module != f"gelato.heuristics.{one.function}"
+        assert callable(getattr(gelato.heuristics, one.function))
+
+
 def test_a_network_is_one_file_and_one_line(house, monkeypatch, capsys, tmp_path):
     line = ast.literal_eval(text_of("models/registry.py").strip())
     monkeypatch.setattr(registry, "_BUILTIN", (*registry._BUILTIN, line))
