@@ -184,7 +184,7 @@ def _measure(title: str) -> dict[str, Any]:
     result = gelato.evaluate(model, split)
     sampled = gelato.evaluate(model, split, protocol="sampled")
     links = model.predict(top=5)
-    pairs = model.score_pairs(split.graph.node_ids[split.test])
+    pairs = model.score_pairs(split.graph.node_ids[split.test], edges="all")
     reloaded = bits.all_scores(again, split.train_graph)
     training = getattr(model, "training_", None)
     history = [] if training is None else training.history

@@ -112,6 +112,7 @@ def predict(
     else:
         pairs = text.plural(candidates.count, "candidate pair")
         said = f"{text.plural(links.height, 'link')} of {pairs}"
+    said += f", from all {text.plural(graph.num_edges, 'known edge')}"
     console.show(f"{model_title(name, made)} on {text.printable(loaded.name)}: {said}")
     show_links(console, links, file)
     console.give(
@@ -119,6 +120,7 @@ def predict(
             "data": loaded.to_dict(),
             "model": describe_model(name, made),
             "candidates": None if candidates is None else candidates.count,
+            "known_edges": "all",
             "notes": list(found.notes),
             "links": links.to_dicts(),
         }

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gelato.text import plain, printable
+from gelato.text import plain, plural, printable
 
 Kind = Literal["walks", "attributes", "closed form", "score only"]
 # The text is for a terminal; the data hold the rest.
@@ -112,6 +112,8 @@ class Explanation:
     score : float
     kind : {"walks", "attributes", "closed form", "score only"}
         What the score is made of, as far as the model tells.
+    known_edges : int
+        How many edges were walked on: all that are known, as for predictions.
     known : bool
         Whether the pair is an edge already; walks then run along it, too.
     walks : tuple of Walk
@@ -148,6 +150,7 @@ class Explanation:
     source: Hashable
     target: Hashable
     score: float
+    known_edges: int
     kind: Kind
     known: bool
     common_neighbours: int
@@ -183,7 +186,8 @@ class Explanation:
 def _lines(why: Explanation) -> Iterator[str]:
     source, target = printable(why.source), printable(why.target)
     state = "already an edge" if why.known else "not an edge"
-    yield f"{source} and {target} score {why.score:.6g} ({state})"
+    basis = plural(why.known_edges, "known edge")
+    yield f"{source} and {target} score {why.score:.6g} ({state}), from all {basis}"
     facts = [f"{why.common_neighbours:,} common neighbours"]
     if why.similarity is not None:
         facts.append(f"attribute similarity {why.similarity:.3f}")

@@ -235,6 +235,7 @@ def _about(
         "source": ids[0],
         "target": ids[1],
         "score": float(score_pairs(scorer, both, graph.num_nodes)[0]),
+        "known_edges": graph.num_edges,
         "known": bool(find_pairs(graph.edges, canonical, graph.num_nodes)[0] >= 0),
         "common_neighbours": int(count_common_neighbours(graph, both)[0]),
         "source_degree": float(graph.degrees[pair[0]]),

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from gelato.engines import Engine, use_engine
 from gelato.errors import InputError, StoredFileError, UsageError
-from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
+from gelato.graph import Graph, IntArray, canonical_pairs, find_pairs
 from gelato.io import rescale
 from gelato.parameters import Dimension, Parametrised
 from gelato.predict.prediction import (
@@ -28,6 +28,7 @@ from gelato.predict.prediction import (
 )
 from gelato.ranking import score_pairs
 from gelato.ranking.counts import RankCounts
+from gelato.ranking.known_scores import Edges, KnownScores
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run, save_run
@@ -241,6 +242,8 @@ class Model(Parametrised, ABC):
     training_: Any = None
     # How the validation edges rank, once it has been counted: for expected precision.
     validation_counts_: RankCounts | None = None
+    # Set by with_graph: whoever names a graph means all of its edges.
+    over_newer_graph_: bool = False
 
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Learn from a graph, or from the training part of a split.
@@ -254,7 +257,7 @@ class Model(Parametrised, ABC):
         data = as_data(data)
         self.split_ = data if isinstance(data, EdgeSplit) else None
         self.graph_ = data.graph if isinstance(data, EdgeSplit) else data
-        self.validation_counts_ = None
+        self.validation_counts_, self.over_newer_graph_ = None, False
         if self.undirected_only:
             self.graph_.require_undirected(f"{self.summary} ({self.name})")
         return self
@@ -296,6 +299,7 @@ class Model(Parametrised, ABC):
         newer = copy.copy(self)
         newer.graph_ = align_attributes(known, graph)
         newer.split_ = carry_split(self.split_, newer.graph_)
+        newer.over_newer_graph_ = True
         newer.validation_counts_ = None
         return newer
 
@@ -351,15 +355,58 @@ class Model(Parametrised, ABC):
 
         return explain_pair(self, self._fitted_graph(), u, v, **options)
 
-    def score_pairs(self, pairs: Any) -> FloatArray:
-        """Return the scores of pairs of node ids, from all known edges."""
-        graph = self._fitted_graph()
-        indices = pair_indices(graph, pairs)
-        return score_pairs(self.scorer(graph), indices, graph.num_nodes)
+    def score_pairs(self, pairs: Any, *, edges: Edges | None = None) -> KnownScores:
+        """Return the scores of pairs of node ids.
 
-    def score_rows(self, rows: IntArray) -> FloatArray:
-        """Return scores of rows (node indices) with all nodes, from all known edges."""
-        return self.scorer(self._fitted_graph()).score_rows(rows)
+        Parameters
+        ----------
+        pairs : pairs of node ids, or a table of them
+        edges : {"train", "all"}, optional
+            Which edges are known: see :meth:`score_rows`.
+        """
+        graph, walked = self._known(edges)
+        indices = pair_indices(graph, pairs)
+        scores = score_pairs(self.scorer(graph), indices, graph.num_nodes)
+        return KnownScores.of(scores, walked)
+
+    def score_rows(self, rows: IntArray, *, edges: Edges | None = None) -> KnownScores:
+        """Return scores of rows (node indices) with all nodes.
+
+        Parameters
+        ----------
+        rows : array of int
+            Node indices.
+        edges : {"train", "all"}, optional
+            Which edges are known. By default the training edges for a model that was
+            fitted on a split, so that the scores may be evaluated, and all edges for
+            one that was fitted on a graph. ``predict`` and ``explain`` take all.
+
+        Returns
+        -------
+        KnownScores
+            An array that knows which edges it comes from; :func:`gelato.evaluate`
+            refuses those that have seen its answers.
+        """
+        graph, walked = self._known(edges)
+        return KnownScores.of(self.scorer(graph).score_rows(rows), walked)
+
+    def _known(self, edges: Edges | None) -> tuple[Graph, str]:
+        """Return the graph whose edges are walked on, and a mark for its scores."""
+        graph = self._fitted_graph()
+        if edges not in (None, "train", "all"):
+            raise UsageError(
+                f"edges is {edges!r}, which is not a part of the known edges.",
+                hint='Use "train" (the training edges of the split) or "all".',
+            )
+        held_out = self.split_ is not None and not self.over_newer_graph_
+        if edges == "all" or (edges is None and not held_out):
+            return graph, "all"
+        if self.split_ is None:
+            raise UsageError(
+                "The model was fitted on a graph: it has no training edges apart.",
+                hint='Fit it on a split, or leave out edges="train".',
+            )
+        return self.split_.train_graph, self.split_.fingerprint
 
     def save(
         self,

@@ -25,8 +25,9 @@ from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.counts import RankCounts, counts_of_scores, rank_counts
 from gelato.ranking.estimate import LEVEL, Estimate, check_rate, estimate_ranking
 from gelato.ranking.journal import Journal, Progress
+from gelato.ranking.known_scores import refuse_known_answers
 from gelato.ranking.pair_scores import score_pairs
-from gelato.ranking.scorers import as_scorer
+from gelato.ranking.scorers import RowScorer, Scoring, as_scorer
 from gelato.splits import EdgeSplit, as_split
 
 Protocol = Literal["all", "sampled"]
@@ -144,6 +145,7 @@ class Evaluation:
             "estimated": self.estimated,
             "part": self.part,
             "split": self.split,
+            "known_edges": "train",  # what a model walks on here
             "positives": self.counts.num_positives,
             "negatives": self.counts.num_negatives,
             "near_pairs": self.counts.near_pairs,
@@ -237,7 +239,7 @@ def evaluate(
         check_rate(estimate)
         _refuse_sampled_estimate(protocol)
     split = as_split(split)
-    scorer = as_scorer(model, split.train_graph)
+    scorer = as_scorer(_honest(model, split), split.train_graph)
     rule = candidates_of(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)
     journal = None if resume is None else Journal(resume)
@@ -259,6 +261,23 @@ def evaluate(
     seconds = time.perf_counter() - started
     seconds += 0.0 if journal is None else journal.seconds_before
     return Evaluation(counts, ranked, part, split.fingerprint, seconds, found)
+
+
+def _honest(source: Any, split: EdgeSplit) -> Any:
+    """Return what scores pairs; scores that have seen the answers are refused."""
+    refuse_known_answers(source, split)
+    owner = getattr(source, "__self__", None)
+    if isinstance(owner, Scoring):  # a method of a model
+        return owner
+    if isinstance(source, Scoring | RowScorer) or not callable(source):
+        return source
+
+    def score(rows: IntArray) -> Any:
+        scores = source(rows)
+        refuse_known_answers(scores, split)
+        return scores
+
+    return score
 
 
 def _refuse_sampled_estimate(protocol: str) -> None:
