@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from gelato.models.registry import load
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
-    from gelato.splits import EdgeSplit, split_by_time, split_edges, split_given
+    from gelato.splits import (
+        EdgeSplit,
+        split_by_time,
+        split_edges,
+        split_given,
+        split_rolling,
+    )
     from gelato.tuning import tune
 
 _PUBLIC = {
@@ -50,6 +56,7 @@ _PUBLIC = {
     "split_by_time": "gelato.splits",
     "split_edges": "gelato.splits",
     "split_given": "gelato.splits",
+    "split_rolling": "gelato.splits",
     "summarise_comparison": "gelato.comparison",
     "tune": "gelato.tuning",
     "use_engine": "gelato.engines",
@@ -79,6 +86,7 @@ __all__ = [
     "split_by_time",
     "split_edges",
     "split_given",
+    "split_rolling",
     "summarise_comparison",
     "tune",
     "use_engine",

@@ -96,7 +96,7 @@ def test_constant_columns_are_kept_and_told():
 
 
 def test_many_columns_treated_alike_share_a_note():
-    numbers = {f"x{k}": repeat(k, k + 1) for k in range(7)}
+    numbers = {f"x{k}": repeat(k + 1, k + 2) for k in range(7)}
     frame = pl.DataFrame({"id": NODES, **numbers, "y": repeat("red", "blue")})
     graph, report = read_graph_with_report(EDGES, frame)
     told = [note for note in graph.notes if "column" in note]

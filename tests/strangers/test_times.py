@@ -6,7 +6,7 @@ import pytest
 
 import gelato
 from gelato.errors import InputError, UsageError
-from gelato.splits import split_by_time, split_rolling
+from gelato.splits import split_by_time
 
 ROWS = [
     ("a", "b", "09.12.2006"),
@@ -56,7 +56,7 @@ def test_cutoffs_that_leave_nothing_name_the_times_there_are(graph):
 
 
 def test_windows_roll_and_fill_one_table(graph):
-    splits = split_rolling(graph, ["2007-03-01", "2007-01-01"], valid=0)
+    splits = gelato.split_rolling(graph, ["2007-03-01", "2007-01-01"], valid=0)
     assert [len(split.train) for split in splits] == [2, 4]
     assert [len(split.test) for split in splits] == [2, 2]
     assert splits[0].graph.num_edges == 4
@@ -78,6 +78,12 @@ def test_the_command_line_takes_a_date(command, tmp_path):
     told = " ".join(found.json["data"]["notes"])
     assert "3 of 3 test edges with an end that no earlier edge has" in told
     assert found.json["data"]["reading"]["times_are_dates"] is True
+    rolling = command(
+        *("compare", "--edges", "edges.csv", "--models", "ac,pa", "--valid", "0"),
+        *("--cutoff", "2007-01-01,2007-03-01", "--json"),
+    )
+    assert rolling.code == 0, rolling.err
+    assert [split["test"] for split in rolling.json["splits"]] == [2, 2]
     mixed = command(
         *("evaluate", "--edges", "edges.csv", "-m", "ac"),
         *("--cutoff", "2007-02-15", "--split-seed", "1"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -102,12 +102,17 @@ def compare(
     check_output_file(keep.table, TABLE_SUFFIXES)
     check_output_file(keep.plot, (".svg", ".png"))
     check_reference(against, names)
+    windows = [] if split.cutoff is None else split.cutoff.split(",")
+    if windows:
+        split = replace(split, cutoff=windows[-1].strip())
     loaded, first = load_split(data, split, console)
     console.note(*loaded.graph.notes)
     require_positives(first, "test")
     if budget is not None:
         require_positives(first, "valid")
     made = splits_of(first, splits, split)
+    if len(windows) > 1:
+        made = windows_of(first, windows, split)
     tell_compilation(console, RANKING_KERNELS)
     if run.dry_run:
         _forecast(console, names, first)
@@ -157,6 +162,16 @@ def splits_of(first: EdgeSplit, count: int, options: SplitOptions) -> list[EdgeS
     shares = {name: share for name, share in given.items() if share is not None}
     drawn = (split_edges(first.graph, seed=k, **shares) for k in range(1, count))
     return [first, *drawn]
+
+
+def windows_of(
+    last: EdgeSplit, cutoffs: list[str], options: SplitOptions
+) -> list[EdgeSplit]:
+    """Return one temporal split per cut-off, each up to the next one."""
+    from gelato.splits import split_rolling
+
+    shares = {} if options.valid is None else {"valid": options.valid}
+    return split_rolling(last.graph, [one.strip() for one in cutoffs], **shares)
 
 
 def make_contenders(

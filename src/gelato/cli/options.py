@@ -152,7 +152,9 @@ class SplitOptions:
     split_seed: int | None = option("--split-seed N", "Seed of a random split (0).")
     temporal: bool = option("--temporal", "Hold out the latest edges instead.", False)
     cutoff: str | None = option(
-        "--cutoff DATE", "Hold out the edges from this date, or time, on."
+        "--cutoff DATE",
+        "Hold out the edges from this date, or time, on; compare takes several, "
+        "separated by commas.",
     )
     split_file: Path | None = option("--split-file FILE", "A split saved earlier.")
     train: Path | None = option(

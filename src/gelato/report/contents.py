@@ -159,6 +159,7 @@ def _data(graph: Graph) -> dict[str, Any]:
         "degree_counts": count_degrees(graph),
         "attributes": describe_attributes(graph),
         "notes": list(graph.notes),
+        "reading": None if graph.reading is None else {**graph.reading},
     }
 
 
