@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         split_given,
         split_rolling,
     )
+    from gelato.stacking.features import pair_features
     from gelato.tuning import tune
 
 _PUBLIC = {
@@ -51,6 +52,7 @@ _PUBLIC = {
     "make_engine": "gelato.engines",
     "make_graph": "gelato.datasets",
     "model_names": "gelato.models",
+    "pair_features": "gelato.stacking.features",
     "read_graph": "gelato.io",
     "register": "gelato.models",
     "split_by_time": "gelato.splits",
@@ -81,6 +83,7 @@ __all__ = [
     "make_engine",
     "make_graph",
     "model_names",
+    "pair_features",
     "read_graph",
     "register",
     "split_by_time",
