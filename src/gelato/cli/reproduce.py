@@ -127,7 +127,9 @@ def _known_names(given: str, known: set[str], what: str) -> list[str]:
     """Return the names of a list with commas; refuse one that is not known."""
     from gelato.paper.experiment import require_known
 
-    names = [name.strip() for name in given.split(",")]
+    names = [given]
+    if given not in known:  # a name may have a comma of its own
+        names = [name.strip() for name in given.split(",")]
     for name in names:
         require_known(name, sorted(known), what)
     return names
