@@ -130,7 +130,8 @@ class GAE(GNNModel):
         Divide rows of features by their sums.
     negatives : {"weighted", "redrawn", "fixed"}
         Biased training: all pairs with positives weighted up to the negatives, as
-        the reference; or as many negatives as positives, new each epoch or not.
+        the reference; or as many negatives as positives, drawn as ``redraw`` says.
+        "fixed" is an older way to say "redrawn" with ``redraw=False``.
     **others
         See :class:`gelato.baselines.shared_layers.network.GNNModel`.
 
@@ -166,6 +167,11 @@ class GAE(GNNModel):
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range."""
         super().check_parameters()
+        if self._is_weighted and not self.redraw:
+            raise UsageError(
+                'redraw is False, but negatives="weighted" draws none.',
+                hint='Use negatives="redrawn", redraw=False.',
+            )
         if self._is_weighted and self.loss != "cross-entropy":
             raise UsageError(
                 'negatives="weighted" weighs a cross entropy, and the loss is '
@@ -188,7 +194,8 @@ class GAE(GNNModel):
         )
 
     def _settings(self, split: EdgeSplit) -> NetworkSettings:
-        return replace(super()._settings(split), redraw=self.negatives != "fixed")
+        redraw = self.redraw and self.negatives != "fixed"
+        return replace(super()._settings(split), redraw=redraw)
 
     def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings

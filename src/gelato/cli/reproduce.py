@@ -67,7 +67,13 @@ def reproduce(
     dry_run: bool = option("--dry-run", "Only list the runs, with their time.", False),
     write_docs: Path | None = option(
         "--write-docs FILE",
-        "Write the page of all records (.md) with its figures, run nothing.",
+        "Write the page of all records (.md) with a page for each experiment beside "
+        "it and figures, run nothing.",
+    ),
+    migrate: bool = option(
+        "--migrate",
+        "Only write records of older layouts in that of today; digests stay.",
+        False,
     ),
 ) -> None:
     """Run the paper's experiments that are missing, and show ours beside theirs."""
@@ -76,7 +82,9 @@ def reproduce(
     chosen = _experiments(what, datasets, methods, quick)
     place = _place(results, work, quick)
     seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
-    if list_only:
+    if migrate:
+        migrate_records(console, place)
+    elif list_only:
         list_experiments(console, chosen, place, seed_list)
     elif write_docs is not None:
         write_document(console, chosen, place, write_docs, figures)
@@ -127,7 +135,9 @@ def _known_names(given: str, known: set[str], what: str) -> list[str]:
     """Return the names of a list with commas; refuse one that is not known."""
     from gelato.paper.experiment import require_known
 
-    names = [name.strip() for name in given.split(",")]
+    names = [given]
+    if given not in known:  # a name may have a comma of its own
+        names = [name.strip() for name in given.split(",")]
     for name in names:
         require_known(name, sorted(known), what)
     return names
@@ -178,6 +188,15 @@ def list_experiments(
             ]
         }
     )
+
+
+def migrate_records(console: Console, place: Place) -> None:
+    """Write records in the layout of today."""
+    from gelato.paper import records
+
+    changed = [str(path) for path in records.migrate(place.results)]
+    console.show(f"{text.plural(len(changed), 'record')} written in today's layout.")
+    console.give({"written": changed})
 
 
 def run_missing(

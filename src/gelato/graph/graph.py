@@ -122,18 +122,7 @@ class Graph:
         )
 
     @classmethod
-    def from_edges(
-        cls,
-        edges: Any,
-        attributes: Any = None,
-        *,
-        source: str | int | None = None,
-        target: str | int | None = None,
-        weight: str | int | None = None,
-        time: str | int | None = None,
-        directed: bool = False,
-        **options: Any,
-    ) -> Graph:
+    def from_edges(cls, edges: Any, attributes: Any = None, **options: Any) -> Graph:
         """Build a graph from an edge table in the user's own node ids.
 
         Parameters
@@ -141,28 +130,14 @@ class Graph:
         edges : path, polars or pandas frame, array or sequence of pairs
             One edge per row.
         attributes : path, frame, array or CSR matrix, optional
-            One node per row. A table needs an id column (the first one unless
-            ``id=`` says otherwise); a matrix must follow the order of the ids.
-        source, target, weight, time : column name or position, optional
-            Where to find the ends, the weight and the time of an edge. Default:
-            the first two columns, and columns called ``weight`` and ``time``.
-        directed : bool
-            Whether edges have a direction.
+            One node per row.
         **options
-            Passed to :func:`gelato.io.read_graph`.
+            ``source``, ``target``, ``weight``, ``time``, ``directed`` and others; see
+            :func:`gelato.io.read_graph_with_report`.
         """
         from gelato.io import read_graph
 
-        return read_graph(
-            edges,
-            attributes,
-            source=source,
-            target=target,
-            weight=weight,
-            time=time,
-            directed=directed,
-            **options,
-        )
+        return read_graph(edges, attributes, **options)
 
     @classmethod
     def from_scipy(

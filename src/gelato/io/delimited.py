@@ -439,11 +439,11 @@ def edge_names(
         return True, "words above numbers"
     if any(_is_value(cell) for cell in cells):
         return False, "it holds a number"
-    below = [_texts(frame, k) for k in ends]
-    seen = Counter(text for column in below for text in column)
-    again = next((name for name in names if name in seen), None)
+    again = next((name for name in names if _occurs(name, frame, ends)), None)
     if again is not None:
         return False, f"{again!r} occurs again below"
+    below = [_texts(frame, k) for k in ends]
+    seen = Counter(text for column in below for text in column)
     found = _by_attributes(names, seen, known, columns)
     return found or _by_words(frame, names, below, seen)
 
@@ -478,9 +478,14 @@ def _by_words(
     if any(len(p) > 2 and p in parts for name in names for p in _TOKENS.findall(name)):
         return False, "parts of it occur again below"
     alone = sum(seen[u] == 1 == seen[v] for u, v in zip(*below, strict=False))
-    if 5 * (alone + 1) <= len(below[0]) + 2:
+    if 10 * (alone + 1) <= len(below[0]) + 2:
         return True, "they do not occur below, as nearly all others do"
     return False, "it is like the others"
+
+
+def _occurs(name: str, frame: pl.DataFrame, ends: tuple[int, int]) -> bool:
+    columns = (frame.to_series(k)[1:].str.strip_chars() for k in ends)
+    return any((column == name).any() for column in columns)
 
 
 def _texts(frame: pl.DataFrame, column: int) -> list[str]:

@@ -93,6 +93,12 @@ class Gelato(PairTrained, EnhancedModel):
         Training loss.
     training : {"unbiased", "biased", "partitioned", "adversarial"}
         Which negatives a step sees; "unbiased" is every one of them once an epoch.
+    redraw : bool
+        Draw the negatives of biased training anew each epoch.
+    bias : {"zero", "log-odds"}
+        Where the bias of cross entropy's unit starts. From 0 it first has to learn
+        how rare links are, which takes most of an unbiased training; the logarithm of
+        positives per negative is where that ends.
     negatives : {"auto", "all", "near"}
         How unbiased training sees them: all one by one; or one by one those that a
         walk of t edges joins, and all others, whose scores depend on degrees alone,
@@ -162,6 +168,7 @@ class Gelato(PairTrained, EnhancedModel):
     epochs: int = 100
     batches: int = 10
     loss: str = "n-pair"
+    bias: str = choice("zero", ("zero", "log-odds"))
     training: TrainingSet = choice("unbiased", SAMPLERS)
     negatives: NegativeKinds = choice("auto", ("auto", "all", "near"))
     near_rate: float | None = number(None, above=0, most=1)
@@ -174,6 +181,7 @@ class Gelato(PairTrained, EnhancedModel):
     pair_model: Callable[[Graph], nn.Module] | None = function(None)
 
     module_: nn.Module | None
+    _later = ("redraw", "bias", "negatives", "near_rate")
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range, and they go together."""
@@ -187,6 +195,11 @@ class Gelato(PairTrained, EnhancedModel):
             raise UsageError(
                 f"near_rate is {self.near_rate!r}, but all negatives are asked for.",
                 hint='Use negatives="near", or leave near_rate out.',
+            )
+        if self.bias != "zero" and self.loss != "cross-entropy":
+            raise UsageError(
+                f"bias is {self.bias!r}, but the {self.loss} loss has no unit.",
+                hint='Use loss="cross-entropy", or leave bias out.',
             )
         given = self.get_params()
         for name, needed in _NEAR_NEEDS.items():
@@ -249,6 +262,8 @@ class Gelato(PairTrained, EnhancedModel):
             batches=self.batches,
             loss=self.loss,
             training=self.training,
+            bias=self.bias,
+            redraw=self.redraw,
             negatives=self.negatives,
             near_rate=self.near_rate,
             metric=self.metric,
@@ -277,18 +292,6 @@ class Gelato(PairTrained, EnhancedModel):
         if self._is_dense(graph):
             refuse_dense(graph, self._step_settings(), self.masking)
         super()._check_split(split)
-
-    def _identity(self, split: EdgeSplit) -> dict[str, Any]:
-        """Return what must be equal for a training to be resumed.
-
-        Parameters that came later are left out at their defaults, so that older
-        checkpoints remain what they are.
-        """
-        identity = super()._identity(split)
-        for name, default in (("negatives", "auto"), ("near_rate", None)):
-            if identity[name] == default:
-                del identity[name]
-        return identity
 
     def _store(self, run: Run) -> None:
         EnhancedModel._store(self, run)

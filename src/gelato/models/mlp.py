@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.models.base import refuse_other_attributes
 from gelato.models.trained import DROPOUTS, WIDTHS, TrainedModel
 from gelato.nn.losses import LOSSES
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
-from gelato.parameters import Dimension, choice, number, whole
+from gelato.parameters import Dimension, choice, flag, number, whole
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
 from gelato.training.pair_task import PairMLPTask
@@ -23,9 +24,19 @@ class PairTrained(TrainedModel):
 
     loss: str = choice("cross-entropy", LOSSES)
     training: Any = choice("biased", ("biased", "unbiased"))
+    redraw: bool = flag(True)
     hidden: int = whole(128)
     dropout: float = number(0.5, least=0, below=1)
     chunk: int = whole(20_000, least=2)
+
+    def check_parameters(self) -> None:
+        """Raise unless every parameter is in its range, and they go together."""
+        super().check_parameters()
+        if not self.redraw and self.training != "biased":
+            raise UsageError(
+                f"redraw is False, but {self.training} training does not draw once.",
+                hint='Use training="biased", or leave redraw out.',
+            )
 
 
 class MLP(PairTrained):
@@ -41,8 +52,10 @@ class MLP(PairTrained):
     loss : {"cross-entropy", "n-pair", "listnet"}
         Training loss, on the logit.
     training : {"biased", "unbiased"}
-        As many negatives as positives, redrawn each epoch, or every negative once an
-        epoch.
+        As many negatives as positives, or every negative once an epoch.
+    redraw : bool
+        Draw the negatives of biased training anew each epoch, which makes a stronger
+        model; the paper's authors draw them once.
     hidden, dropout, chunk
         Units per hidden layer, dropout, and most pairs per chunk of batch
         normalisation.
@@ -125,6 +138,7 @@ class MLP(PairTrained):
             batches=self.batches,
             loss=self.loss,
             training=self.training,
+            redraw=self.redraw,
             metric=self.metric,
             seed=int(self.seed),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from gelato.errors import UsageError
@@ -38,7 +39,10 @@ class CosineAutocovariance(EnhancedModel):
     eta : float
         Similarity pairs to add, as a share of the edges.
     alpha : float
-        Share of the graph's own weights; the rest is similarity.
+        Share of the graph's own weights.
+    beta : float
+        Share of a constant weight of 1 in the rest; what remains is similarity. With
+        the eta, alpha and beta of Gelato it is Gelato whose weights are all 1.
     t : int
         Length of a walk.
     self_loops : {"isolated", "all"}
@@ -57,8 +61,14 @@ class CosineAutocovariance(EnhancedModel):
 
     eta: float = 1.0
     alpha: float = 0.5
+    beta: float = number(0.0, least=0, most=1)
     t: int = 3
     self_loops: SelfLoops = "isolated"
+
+    def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
+        """Return the weight of every pair of an enhanced graph."""
+        ones = torch.ones(len(enhanced.pairs), dtype=torch.float64)
+        return enhanced.weights(ones if enhanced.needs_model else None)
 
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Find the similarity pairs, as many as the training edges ask for."""
@@ -87,7 +97,7 @@ class MLPAutocovariance(PairTrained, EnhancedModel):
         Length of a walk.
     self_loops : {"isolated", "all"}
         Where loops of weight 1 are added.
-    loss, training, hidden, dropout, chunk, lr, epochs, batches, metric
+    loss, training, redraw, hidden, dropout, chunk, lr, epochs, batches, metric
         Of the MLP; see :class:`~gelato.models.mlp.MLP`.
     validate_every, patience, valid, seed
         As well.

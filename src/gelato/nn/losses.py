@@ -231,22 +231,24 @@ class NPairLoss(nn.Module):
 class CrossEntropyLoss(nn.Module):
     """Tell positives from negatives one by one, through a learned linear unit.
 
-    The score z becomes the probability sigmoid(weight z + bias), weight 1 and bias 0
-    at the start; the loss is the mean binary cross entropy over the P + K pairs.
+    The score z becomes the probability sigmoid(weight z + bias); the loss is the mean
+    binary cross entropy over the P + K pairs.
 
     Parameters
     ----------
     learned : bool
         Whether the unit is learned; if not, the probability is sigmoid(z), for
         scores that are logits already.
+    bias : float
+        Where the unit's bias starts; its weight starts at 1.
     """
 
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, *, learned: bool = True) -> None:
+    def __init__(self, *, learned: bool = True, bias: float = 0.0) -> None:
         super().__init__()
-        start = {"weight": torch.ones(()), "bias": torch.zeros(())}
+        start = {"weight": torch.ones(()), "bias": torch.full((), float(bias))}
         for name, value in start.items():
             if learned:
                 self.register_parameter(name, nn.Parameter(value))

@@ -90,6 +90,9 @@ class Remark:
         What is known about the difference.
     metric : str, optional
         Only this metric; default the experiment's.
+    evidence : tuple of str
+        What recorded numbers must say for the text to be true: see
+        :func:`gelato.paper.cells.judge`.
     """
 
     methods: tuple[str, ...]
@@ -97,6 +100,26 @@ class Remark:
     verdict: str
     text: str
     metric: str | None = None
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence about an experiment that recorded numbers must support.
+
+    Parameters
+    ----------
+    text : str
+        The sentence.
+    evidence : tuple of str
+        See :func:`gelato.paper.cells.judge`; at least one.
+    open : bool
+        Whether it is only a question so far: shown as such, whatever is recorded.
+    """
+
+    text: str
+    evidence: tuple[str, ...]
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +141,10 @@ class Experiment:
         Names of :mod:`gelato.paper.plots`.
     remarks : tuple of Remark
         Discussions of differences.
+    paper : str
+        Which table or figure of the paper it is.
+    findings : tuple of Finding
+        What the numbers say.
     """
 
     name: str
@@ -127,6 +154,8 @@ class Experiment:
     kind: str = "runs"
     figures: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    paper: str = ""
+    findings: tuple[Finding, ...] = ()
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -168,16 +197,17 @@ def read_experiment(name: str) -> Experiment:
         content.get("kind", "runs"),
         tuple(content.get("figures", ())),
         tuple(_remark(entry) for entry in content.get("remarks", ())),
+        content["paper"],
+        tuple(_finding(entry) for entry in content.get("findings", ())),
     )
 
 
 def _rows(content: dict[str, Any]) -> tuple[Row, ...]:
-    rows = [_row(content, entry) for entry in content.get("rows", ())]
+    rows = _method_rows(content) if "methods" in content else []
+    rows += [_row(content, entry) for entry in content.get("rows", ())]
     rows += [row for entry in content.get("grids", ()) for row in _grid(entry)]
     rows += [_row(content, entry) for entry in _every(content)]
-    if "methods" in content:
-        rows += _method_rows(content)
-    elif "like" in content:
+    if "like" in content and "methods" not in content:
         rows += _taken(content)
     # A combination may belong to two grids: it is one row.
     unique: dict[tuple[str, str, str], Row] = {}
@@ -217,7 +247,12 @@ def _remark(entry: dict[str, Any]) -> Remark:
         entry["verdict"],
         entry["text"],
         entry.get("metric"),
+        tuple(entry.get("evidence", ())),
     )
+
+
+def _finding(entry: dict[str, Any]) -> Finding:
+    return Finding(entry["text"], tuple(entry["evidence"]), entry.get("open", False))
 
 
 @cache
@@ -327,6 +362,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
         published=entry.get("published", {}),
         label=entry.get("label", ""),
         title=entry.get("title", ""),
+        group=entry.get("group", ""),
         estimate=entry.get("estimate"),
     )
 

@@ -16,7 +16,7 @@ from gelato.paper.timing import SECONDS, missing_times, record_time
 from gelato.paper.visual import missing_panels, record_panels
 
 _RECORDED = ("runs", "protocols", "settings")  # kinds whose rows are recorded runs
-_TOLD = ("loss", "training", "eta", "alpha", "beta")
+_TOLD = ("loss", "bias", "training", "redraw", "eta", "alpha", "beta")
 Seeds = tuple[int, ...] | None
 
 

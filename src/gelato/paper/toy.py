@@ -16,6 +16,7 @@ DATASET = "citeseer"
 TIME_SECONDS = 0.2
 """What timing gives to the steps of one training."""
 _MOST_BATCHES = 10
+_KEPT = ("loss", "training", "bias", "redraw")  # of a row's own parameters
 _ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
 # Of networks that work pair by pair, also where a step is a share of all negatives.
 _SMALL_STEPS = {"steps": 2, "batches": 2000}
@@ -48,7 +49,7 @@ def toy_experiment(experiment: Experiment) -> Experiment:
     left out: a toy must not be compared with them.
     """
     if experiment.name == "sensitivity":
-        return replace(experiment, rows=_toy_grid(), remarks=())
+        return replace(_unsaid(experiment), rows=_toy_grid())
     rows: dict[str, Row] = {}
     for row in sorted(experiment.rows, key=lambda row: row.dataset != DATASET):
         short = toy_row(row)
@@ -56,12 +57,17 @@ def toy_experiment(experiment: Experiment) -> Experiment:
         if kept is None or (not kept.seeds and short.seeds):
             rows[row.name] = short
     names = dict.fromkeys(row.name for row in experiment.rows)
-    return replace(experiment, rows=tuple(rows[name] for name in names), remarks=())
+    return replace(_unsaid(experiment), rows=tuple(rows[name] for name in names))
+
+
+def _unsaid(experiment: Experiment) -> Experiment:
+    """Return an experiment without what is said of its real numbers."""
+    return replace(experiment, remarks=(), findings=())
 
 
 def toy_row(row: Row) -> Row:
     """Return a row at toy size, on the embedded graph."""
-    own = {k: v for k, v in row.parameters.items() if k in ("loss", "training")}
+    own = {k: v for k, v in row.parameters.items() if k in _KEPT}
     parameters = preset(DATASET, row.method) | own
     if "batches" in row.parameters:
         parameters["batches"] = min(row.parameters["batches"], _MOST_BATCHES)

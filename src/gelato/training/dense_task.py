@@ -86,7 +86,8 @@ class DenseTask(EnhancedTask):
     def draw(self, epoch: int, batch: int, num_positives: int) -> IntArray:
         """Return a batch's negatives in random order."""
         if self.settings.training == "biased":
-            random = generator(self.settings.seed, "dense biased", epoch, batch)
+            when = epoch if self.settings.redraw else 0
+            random = generator(self.settings.seed, "dense biased", when, batch)
             chosen = random.choice(len(self.negatives), num_positives, replace=False)
             return self.negatives[chosen]
         if self._dealt[0] != epoch:

@@ -8,6 +8,7 @@ other heuristic, or a mixture of several, by the pairs of the batch.
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -29,7 +30,7 @@ from gelato.nn.autocovariance import (
 )
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.first_layer import PairFeatures
-from gelato.nn.losses import NPairLoss, make_loss
+from gelato.nn.losses import CrossEntropyLoss, NPairLoss, make_loss
 from gelato.nn.step import NearBatch, n_pair_step, near_step
 from gelato.nn.two_steps import HeuristicMixture
 from gelato.ranking import all_pairs, rank_counts
@@ -267,6 +268,10 @@ class StepSettings:
         A name of :data:`gelato.nn.losses.LOSSES`.
     training : {"unbiased", "biased", "partitioned", "adversarial"}
         Which negatives a step sees.
+    bias : {"zero", "log-odds"}
+        Where the bias of cross entropy's unit starts.
+    redraw : bool
+        Draw the negatives of biased training anew each epoch.
     negatives : {"auto", "all", "near"}
         Whether unbiased training deals all negatives one by one, or only near ones,
         with a sample for the far ones (N-pair loss of "ac").
@@ -284,6 +289,8 @@ class StepSettings:
     batches: int = 10
     loss: str = "n-pair"
     training: TrainingSet = "unbiased"
+    bias: str = "zero"
+    redraw: bool = True
     negatives: NegativeKinds = "all"
     near_rate: float | None = None
     metric: str = "prec@100%"
@@ -348,7 +355,7 @@ class EnhancedTask:
         mixture = None
         if settings.heuristic != "ac":
             mixture = _mixture(settings, graph.num_edges)
-        self.module = GelatoModule(pair_model, make_loss(settings.loss), mixture)
+        self.module = GelatoModule(pair_model, _make_loss(settings, graph), mixture)
         self.features = None
         if pair_model is not None:
             self.features = PairFeatures(
@@ -482,6 +489,8 @@ class GelatoTask(EnhancedTask):
                 self.notes = (sampler.note,)
                 return sampler
             self.notes = (why,) if why else ()
+        if given.training == "biased":
+            dealt["redraw"] = given.redraw
         return make_sampler(given.training, self.structure, edges, **dealt)
 
     def _scores(self) -> StepScores:
@@ -493,6 +502,16 @@ class GelatoTask(EnhancedTask):
             uniform=self.sampler.uniform,
             seed=self.settings.seed,
         )
+
+
+def _make_loss(settings: StepSettings, graph: Graph) -> nn.Module:
+    if settings.bias == "zero":
+        return make_loss(settings.loss)
+    # Unbiased training sees every negative, any other as many as positives.
+    negatives = graph.num_edges
+    if settings.training == "unbiased":
+        negatives = graph.num_pairs - graph.num_edges
+    return CrossEntropyLoss(bias=math.log(graph.num_edges / negatives))
 
 
 def divides(settings: StepSettings) -> bool:

@@ -236,7 +236,7 @@ class _FewNegatives:
 
 
 class BiasedNegatives(_FewNegatives):
-    """As many uniform negatives as positives, redrawn each epoch.
+    """As many uniform negatives as positives, redrawn each epoch or drawn once.
 
     Each positive gets exactly ``per_positive`` of them. The share of positives is
     then far above that of the graph: the biased training of the paper.
@@ -246,12 +246,17 @@ class BiasedNegatives(_FewNegatives):
 
     uniform = True
 
+    def __init__(self, *given: Any, redraw: bool = True, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.redraw = redraw
+
     def draw(
         self, epoch: int, batch: int, num_positives: int, score: Scorer
     ) -> Negatives:
         """Return uniform negatives, one group per positive."""
         groups = self._groups(num_positives)
-        pairs = self.all.sample(len(groups), self._random(epoch, batch))
+        random = self._random(epoch if self.redraw else 0, batch)
+        pairs = self.all.sample(len(groups), random)
         return grouped(self.structure, pairs, groups)
 
 
@@ -430,13 +435,14 @@ def listed_negatives(
     *,
     batches: int,
     seed: int,
+    redraw: bool = True,
 ) -> Draw:
     """Return a function of (epoch, batch, positives): negatives and their groups.
 
     Parameters
     ----------
     training : {"unbiased", "biased"}
-        Every negative once an epoch, or as many as positives, redrawn each epoch.
+        Every negative once an epoch, or as many as positives.
     num_nodes : int
     edges : (m, 2) int64
         Training edges u < v.
@@ -444,12 +450,15 @@ def listed_negatives(
         Steps per epoch.
     seed : int
         With epoch and batch, decides everything.
+    redraw : bool
+        Draw those of biased training anew each epoch.
     """
     if training == "biased":
         pool = NegativePairs(num_nodes, edges)
 
         def draw(epoch: int, batch: int, count: int) -> tuple[IntArray, Any]:
-            random = generator(seed, "listed negatives", epoch, batch)
+            when = epoch if redraw else 0
+            random = generator(seed, "listed negatives", when, batch)
             return pool.sample(count, random), np.arange(count, dtype=np.int32)
 
         return draw

@@ -36,6 +36,8 @@ class PairMLPTask:
         probability, without a further unit.
     training : {"unbiased", "biased"}
         Which negatives a step sees.
+    redraw : bool
+        Draw the negatives of biased training anew each epoch.
     metric : str
         Validation reports this value besides the usual ones.
     seed : int
@@ -51,6 +53,7 @@ class PairMLPTask:
         batches: int = 10,
         loss: str = "cross-entropy",
         training: ListedTraining = "biased",
+        redraw: bool = True,
         metric: str = "prec@100%",
         seed: int = 0,
     ) -> None:
@@ -65,6 +68,7 @@ class PairMLPTask:
             graph.edges,
             batches=batches,
             seed=seed,
+            redraw=redraw,
         )
         given = CrossEntropyLoss(learned=False)
         self.compare = given if loss == "cross-entropy" else make_loss(loss)

@@ -54,6 +54,9 @@ class GNNModel(TrainedModel):
         What the network is given about nodes.
     training : {"biased", "unbiased"}
         As many negatives as positives, or every negative once an epoch.
+    redraw : bool
+        Draw the negatives of biased training anew each epoch, or once, as the paper's
+        authors do.
     loss : {"cross-entropy", "balanced", "n-pair"}
         Training loss. "balanced" is the cross entropy with positives and negatives
         averaged apart, so that all negatives weigh as much as all positives.
@@ -81,6 +84,7 @@ class GNNModel(TrainedModel):
 
     features: str = choice("attributes", FEATURES)
     training: str = choice("biased", ("biased", "unbiased"))
+    redraw: bool = flag(True)
     loss: str = choice("cross-entropy", ("cross-entropy", "balanced", "n-pair"))
     masking: bool | None = flag(None)
     batches: int = 1
@@ -160,6 +164,7 @@ class GNNModel(TrainedModel):
             masking=masking,
             batches=batches,
             steps=steps,
+            redraw=self.redraw,
             metric=self.metric,
             exact_every=self.validate_exact_every,
             epochs=self.epochs,

@@ -1,8 +1,9 @@
-"""Training on subgraphs of pairs: small steps, negatives that are drawn once."""
+"""Training on subgraphs of pairs: small steps, a few subgraphs at a time."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -29,8 +30,8 @@ from gelato.training.negatives import NegativePairs
 class SubgraphTask(NetworkTask):
     """Losses and validation of a network that sees the subgraphs of pairs.
 
-    Biased training draws its negatives once, as the networks' authors do, and deals
-    them out anew each epoch.
+    Biased training draws its negatives once, as the networks' authors do, unless the
+    settings say otherwise, and deals them out anew each epoch.
 
     Parameters
     ----------
@@ -56,9 +57,14 @@ class SubgraphTask(NetworkTask):
             return
         parts, seed, count = settings.batches, settings.seed, copies * edges
         pool = NegativePairs(self.graph.num_nodes, split.train)
-        drawn = pool.sample(count, generator(seed, "subgraph negatives"))
-        positives = _Dealt(np.arange(count) % edges, parts, seed, "subgraph positives")
-        negatives = _Dealt(drawn, parts, seed, "dealt negatives")
+
+        def draw(epoch: int) -> IntArray:
+            when = (epoch,) if settings.redraw else ()
+            return pool.sample(count, generator(seed, "subgraph negatives", *when))
+
+        numbers = np.arange(count) % edges
+        positives = _Dealt(lambda _: numbers, parts, seed, "subgraph positives")
+        negatives = _Dealt(draw, parts, seed, "dealt negatives")
 
         def deal(epoch: int, batch: int, wanted: int) -> tuple[IntArray, Any]:
             # As many as positives: both lists are cut into parts of the same sizes.
@@ -71,19 +77,20 @@ class SubgraphTask(NetworkTask):
 class _Dealt:
     """Things dealt out into parts that differ in size by at most 1, anew each epoch."""
 
-    def __init__(self, things: IntArray, parts: int, seed: int, purpose: str) -> None:
-        self.things, self.parts = things, parts
+    def __init__(
+        self, draw: Callable[[int], IntArray], parts: int, seed: int, purpose: str
+    ) -> None:
+        self.draw, self.parts = draw, parts
         self.seed, self.purpose = seed, purpose
         self._known: tuple[int, list[IntArray]] = (0, [])
 
     def batch(self, epoch: int, batch: int) -> IntArray:
         """Return one part of an epoch."""
         if self._known[0] != epoch:
-            order = generator(self.seed, self.purpose, epoch).permutation(
-                len(self.things)
-            )
-            self._known = (epoch, np.array_split(order, self.parts))
-        return self.things[self._known[1][batch]]
+            things = self.draw(epoch)
+            order = generator(self.seed, self.purpose, epoch).permutation(len(things))
+            self._known = (epoch, np.array_split(things[order], self.parts))
+        return self._known[1][batch]
 
 
 Neighbours = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
@@ -165,6 +172,7 @@ class SubgraphModel(GNNModel):
     steps: int | None = whole(None)
     batches: int = 10
     epochs: int = 50
+    redraw: bool = False
     validate_exact_every: int | None = None
     # How often an epoch of biased training lists every positive.
     copies = 1
