@@ -111,7 +111,9 @@ def test_evaluate_and_predict(name, graph, split, fitted):
     assert ends <= set(graph.node_ids.tolist())
     known = {tuple(graph.node_ids[pair]) for pair in graph.edges}
     assert not known & set(zip(links["source"], links["target"], strict=True))
-    again = model.score_pairs(zip(links["source"], links["target"], strict=True), edges="all")
+    again = model.score_pairs(
+        zip(links["source"], links["target"], strict=True), edges="all"
+    )
     np.testing.assert_allclose(again, links["score"].to_numpy(), rtol=1e-9)
 
 
