@@ -102,9 +102,8 @@ class TestExpectedPrecision:
         assert np.all(np.diff(expected) <= 1e-12)
         assert 0 < expected.min() < expected.max() <= 1
         note = prediction.notes[-1]
-        assert "not the probability" in note
-        hidden = len(split.valid) + len(split.test)
-        assert f"{hidden:,}" in note
+        assert "share of true links" in note
+        assert f"{len(split.valid):,} validation edges" in note
 
     def test_every_way_of_asking_gives_a_pair_the_same_number(self, split):
         top = predicted("aa", split, top=40).table

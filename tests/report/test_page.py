@@ -93,15 +93,16 @@ def test_ranking_is_what_evaluate_says(run_folder, run_summary):
     )
     beside = verdict["against_heuristic"]
     assert beside["gain"] == pytest.approx(verdict["ap"] - verdict["heuristic_ap"])
-    assert beside["error"] > 0
+    assert 0 < 1.9 * beside["error"] < beside["margin"]
 
 
 def test_a_difference_that_may_be_chance_is_called_so(run_summary):
     made = copy.deepcopy(run_summary)
-    for gain, error, doubtful in ((0.03, 0.02, True), (-0.05, 0.02, False)):
-        made["verdict"]["against_heuristic"] = {"gain": gain, "error": error}
+    for gain, width, doubtful in ((0.03, 0.04, True), (-0.05, 0.04, False)):
+        made["verdict"]["against_heuristic"] = {"gain": gain, "margin": width}
         said = run_verdict(made)
-        assert ("a difference of 3 ± 2 points that may be chance" in said) == doubtful
+        told = "a difference of 3 ± 4 points (95 % interval) that may be chance"
+        assert (told in said) == doubtful
         assert said.count(". ") == 0  # still one sentence
 
 

@@ -29,7 +29,7 @@ from gelato.cli.options import (
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
-from gelato.cli.progress import fit_model
+from gelato.cli.progress import fit_model, watch_trials
 from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import (
     load_run_model,
@@ -40,6 +40,7 @@ from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:
+    from gelato.choosing import Choice
     from gelato.graph import Graph
     from gelato.ranking import Candidates
 
@@ -75,6 +76,7 @@ def predict(
 ) -> None:
     """Predict links: the best pairs that are not edges yet.
 
+    Without --model, one that learns nothing is chosen by held-out edges, in seconds.
     Beside a run folder, --edges and --attributes give a newer version of its graph.
     """
     from gelato.engines import use_threads
@@ -83,8 +85,14 @@ def predict(
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
     made, loaded = _model_and_graph(console, data, model, folder)
-    graph, name = loaded.graph, made.name
+    graph = loaded.graph
     console.note(*graph.notes)
+    choice = None
+    open_choice = folder is None and model == replace(ModelOptions(), seed=model.seed)
+    if open_choice and not run.dry_run:
+        choice = _choose(console, graph, model)
+        made = made if choice is None else choice.model
+    name = made.name
     candidates = None
     if asked.pairs is None:
         candidates = make_candidates(rule, graph, _known(graph, asked.exclude))
@@ -98,7 +106,7 @@ def predict(
         console, memory, made, graph, stored=stored, candidates=candidates
     )
     with use_threads(threads):
-        if not stored:
+        if not stored and choice is None:
             _fit(console, made, graph)
         if candidates is not None:
             tell_long_run(console, made, graph, candidates)
@@ -114,11 +122,14 @@ def predict(
         said = f"{text.plural(links.height, 'link')} of {pairs}"
     said += f", from all {text.plural(graph.num_edges, 'known edge')}"
     console.show(f"{model_title(name, made)} on {text.printable(loaded.name)}: {said}")
+    if choice is not None:
+        console.show(f"chosen: {choice.reason}")
     show_links(console, links, file)
     console.give(
         {
             "data": loaded.to_dict(),
             "model": describe_model(name, made),
+            "choice": None if choice is None else choice.to_dict(),
             "candidates": None if candidates is None else candidates.count,
             "known_edges": "all",
             "notes": list(found.notes),
@@ -146,6 +157,31 @@ def _model_and_graph(
     )
     over_newer = with_newer_graph(made, folder, newer)
     return over_newer, replace(newer, graph=over_newer.graph_)
+
+
+def _choose(console: Console, graph: Graph, model: ModelOptions) -> Choice | None:
+    """Choose among the models that learn nothing, in seconds; None if nothing tells.
+
+    The edges held out for it also tell which precision to expect.
+    """
+    from gelato.choosing import QUICK_SECONDS, choose_model
+    from gelato.splits import split_edges
+
+    try:
+        split = split_edges(graph, test=0.0)
+        with watch_trials(console, "choosing a model", unit=" s") as watch:
+            return choose_model(
+                split,
+                seconds=QUICK_SECONDS,
+                seed=1 if model.seed is None else model.seed,
+                train=False,
+                progress=watch,
+            )
+    except GelatoError as error:
+        console.note(
+            f"no model could be chosen ({text.printable(error.problem)}): ac is taken"
+        )
+        return None
 
 
 def _fit(console: Console, model: Any, graph: Graph) -> None:

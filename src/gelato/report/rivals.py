@@ -62,7 +62,7 @@ def summarise_runs(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
             resample=True,
         )
         rows += [_completed(about | row) for row in measured]
-    return summarise_rows(rows)
+    return summarise_rows(rows, reading=next(iter(runs.values())).graph.reading)
 
 
 def rival_names(runs: Mapping[str, Run]) -> dict[str, str]:
@@ -140,11 +140,20 @@ def read_comparison(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} holds no comparison.", hint=hint)
     against = document.get("against")
     reference = against if isinstance(against, str) else None
-    return summarise_rows([_completed(row) for row in rows], against=reference)
+    data = document.get("data")
+    reading = data.get("reading") if isinstance(data, dict) else None
+    return summarise_rows(
+        [_completed(row) for row in rows],
+        against=reference,
+        reading=reading if isinstance(reading, dict) else None,
+    )
 
 
 def summarise_rows(
-    rows: list[dict[str, Any]], *, against: str | None = None
+    rows: list[dict[str, Any]],
+    *,
+    against: str | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return means, intervals and paired differences by model, best first."""
     if all(row["protocol"] != "all" for row in rows):
@@ -160,6 +169,7 @@ def summarise_rows(
             "format": FORMAT,
             "gelato": __version__,
             "kind": "comparison",
+            "reading": None if reading is None else {**reading},
             "splits": sorted({row["split"] for row in rows}),
             "against": fair[0]["against"],
             "budget": next((e["budget"] for e in fair if e["budget"]), None),
