@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.candidates import Candidates
@@ -75,6 +74,8 @@ def margin(error: float, size: int, confidence: float = 0.95) -> float:
     ``size`` positives were drawn again; few of them know their own spread badly, and
     draws with replacement spread by ``(n - 1) / n`` too little.
     """
+    from scipy.special import stdtrit
+
     if size < 2:
         return math.inf
     freedom = min(size, RESAMPLES) - 1
