@@ -1,8 +1,9 @@
 """Start-up against its libraries, in the same run: CPU seconds, memory, modules.
 
-Every command works on a graph of eighteen edges, so that what it takes is what starting
-takes: next to it, in turns, ``import numpy, scipy.sparse, numba, polars``. Commands with
-a heuristic named, and ``check``, may take 1.6 times as long and 200 MB.
+Every command works on a graph of eighteen edges, so that what it takes is what
+starting takes: next to it, in turns, ``import numpy, scipy.sparse, numba, polars``.
+Commands with a heuristic named, and ``check``, should take at most 1.6 times as long
+and 200 MB.
 
     python benchmarks/startup.py [TIMES]
 """

@@ -404,7 +404,8 @@ def test_at_least_one_link_is_listed(run_folder):
 def test_runs_are_compared(run_folder, tmp_path):
     split = gelato.load(run_folder).split_
     other = gelato.make("ac").fit(split).save(tmp_path / "ac")
-    summary = summarise_runs([run_folder, other, other])
+    again = gelato.make("ac").fit(split).save(tmp_path / "again")
+    summary = summarise_runs([run_folder, other, again])
     fair = [entry for entry in summary["ranking"] if not entry["biased"]]
     assert {entry["model"]: entry["runs"] for entry in fair} == {"gelato": 1, "ac": 2}
     ac = next(entry for entry in fair if entry["model"] == "ac")

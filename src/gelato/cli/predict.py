@@ -18,7 +18,13 @@ from gelato.cli.forecasts import (
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.inputs import LoadedGraph, candidate_limits, load_graph, make_candidates
+from gelato.cli.inputs import (
+    LoadedGraph,
+    candidate_limits,
+    load_graph,
+    make_candidates,
+    node_of,
+)
 from gelato.cli.options import (
     RUN_FOLDER,
     CandidateOptions,
@@ -45,6 +51,9 @@ if TYPE_CHECKING:
     from gelato.ranking import Candidates
 
 
+_PER_NODE = 10  # links of a node that is named
+
+
 @dataclass(frozen=True)
 class AskedOptions:
     """Which links, and how many."""
@@ -53,6 +62,9 @@ class AskedOptions:
     top: int | None = option("--top K", "The K best links overall (100).")
     per_node: int | None = option("--per-node K", "The K best links of each node.")
     nodes: Path | None = option("--nodes FILE", "Whose links --per-node lists.")
+    node: list[str] | None = option(
+        "--node NAME", "The best links of this node (10). May be repeated."
+    )
     pairs: Path | None = option("--pairs FILE", "Score and rank these pairs.")
     exclude: Path | None = option("--exclude FILE", "Pairs not to predict.")
     max_per_node: int | None = option(
@@ -201,6 +213,12 @@ def _fit(console: Console, model: Any, graph: Graph) -> None:
 def _refuse_mixed(asked: AskedOptions, rule: CandidateOptions) -> None:
     ways = {"--top": asked.top, "--per-node": asked.per_node, "--pairs": asked.pairs}
     used = [name for name, value in ways.items() if value is not None]
+    other = [name for name in used if name != "--per-node"]
+    if asked.node and other:
+        raise UsageError(
+            f"--node and {other[0]} exclude each other.",
+            hint="How many links of the node: --per-node K",
+        )
     if len(used) > 1:
         raise UsageError(
             f"{used[0]} and {used[1]} exclude each other.",
@@ -236,11 +254,16 @@ def _wanted(
         indices = read_pairs(asked.pairs, graph)
         ends = (ids[indices[:, side]].tolist() for side in (0, 1))
         return {"pairs": list(zip(*ends, strict=True))}
-    chosen = asked.nodes
+    chosen = [node_of(graph, name) for name in asked.node or ()]
+    if asked.nodes is not None:
+        chosen += ids[read_nodes(asked.nodes, graph)].tolist()
+    per_node = asked.per_node
+    if asked.node and per_node is None:
+        per_node = _PER_NODE
     return {
         "top": asked.top,
-        "per_node": asked.per_node,
-        "nodes": None if chosen is None else ids[read_nodes(chosen, graph)].tolist(),
+        "per_node": per_node,
+        "nodes": list(dict.fromkeys(chosen)) or None,
         "exclude": asked.exclude,
         "max_per_node": asked.max_per_node,
         **candidate_limits(rule, graph, _known(graph, asked.exclude)),
