@@ -150,7 +150,7 @@ class TestUntrained:
         choice = choose(split_of(homophilous), 60, train=False)
         row = choice.candidates.filter("chosen").row(0, named=True)
         assert row["mean_ap"] != row["ap"]
-        said = f"AP {100 * row['mean_ap']:.2f} %, mean of 10 held-out parts"
+        said = f"AP {100 * row['mean_ap']:.2f} % on 10 held-out parts (mean)"
         assert said in choice.reason
 
     def test_no_training_is_begun_that_would_hardly_start(self, monkeypatch):

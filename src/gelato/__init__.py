@@ -16,7 +16,12 @@ from gelato.version import __version__
 if TYPE_CHECKING:
     from gelato.choosing import choose_model
     from gelato.comparison import compare, summarise_comparison
-    from gelato.datasets import list_datasets, load_dataset, make_graph
+    from gelato.datasets import (
+        list_datasets,
+        load_dataset,
+        make_graph,
+        make_synthetic_graph,
+    )
     from gelato.engines import make_engine, use_engine, use_threads
     from gelato.errors import GelatoError
     from gelato.graph import Graph
@@ -51,6 +56,7 @@ _PUBLIC = {
     "make": "gelato.models",
     "make_engine": "gelato.engines",
     "make_graph": "gelato.datasets",
+    "make_synthetic_graph": "gelato.datasets",
     "model_names": "gelato.models",
     "pair_features": "gelato.stacking.features",
     "read_graph": "gelato.io",
@@ -82,6 +88,7 @@ __all__ = [
     "make",
     "make_engine",
     "make_graph",
+    "make_synthetic_graph",
     "model_names",
     "pair_features",
     "read_graph",

@@ -521,28 +521,46 @@ def _select(tried: list[Tried], seed: int, *, attributed: bool) -> tuple[Tried, 
             best,
             f"{said}, the best heuristic; the graph has no attributes to learn from",
         )
-    said += ", the best plain heuristic"
+    if best is groups[0]:
+        said += ", the best plain heuristic"
     if losers:
-        said += _blame(max(losers, key=lambda x: x.ap), best, seed)
+        said += _blame(max(losers, key=lambda x: _gain(x, best, seed)[0]), best, seed)
     return best, said
 
 
 def _praise(best: Tried, plain: Tried, seed: int) -> str:
     """Say how good the chosen one is, beside the best plain heuristic."""
-    parts = len(best.folds) if best.folds and plain.folds else 0
-    among = f", mean of {parts + 1} held-out parts" if parts else ""
-    said = f"{best.label}: validation AP {_measured(best, plain)}{among}"
+    said = f"{best.label}: AP {_measured(best, plain)} on {_basis(best, plain)}"
     if best is plain:
         return said
-    return f"{said}, {_points(*_gain(best, plain, seed))} over {plain.label}"
+    gain, error = _gain(best, plain, seed)
+    return (
+        f"{said}, where {plain.label}, the best plain heuristic, has "
+        f"{_measured(plain, best)}: a gain of {_points(gain)}, more than its standard "
+        f"error of {_points(error)}"
+    )
 
 
 def _blame(rival: Tried, best: Tried, seed: int) -> str:
-    """Say why the best of the others was not taken."""
+    """Say why the best of the others was not taken, both on the same edges."""
     gain, error = _gain(rival, best, seed)
+    both = (
+        f"; {rival.label} has {_measured(rival, best)} on {_basis(rival, best)}, where "
+        f"{best.label} has {_measured(best, rival)}"
+    )
     if gain > 0:
-        return f"; {rival.label} gains {_points(gain, error)}, too little to trust"
-    return f"; {rival.label} has {_measured(rival, best)}"
+        return (
+            f"{both}: a gain of {_points(gain)} with a standard error of "
+            f"{_points(error)}, too little to trust"
+        )
+    return both
+
+
+def _basis(one: Tried, other: Tried) -> str:
+    """Say on which held-out edges two candidates are compared."""
+    if one.folds and other.folds:
+        return f"{len(one.folds) + 1} held-out parts (mean)"
+    return "the validation edges"
 
 
 def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
@@ -563,5 +581,5 @@ def _measured(one: Tried, other: Tried) -> str:
     return f"{text.percent(share)} %"
 
 
-def _points(gain: float, error: float) -> str:
-    return f"{text.percent_difference(gain, error)} points"
+def _points(gain: float) -> str:
+    return f"{text.percent(gain)} points"
