@@ -188,7 +188,7 @@ class TestUntrained:
 class TestTrained:
     def test_parameters_give_the_chosen_training_again(self):
         split = split_of(few_nodes)
-        choice = choose(split, 10)
+        choice = choose(split, 30)
         ran = choice.candidates.filter(model="gelato").drop_nulls("ap")
         row = ran.row(0, named=True)
         given = dict(part.split(" = ") for part in row["parameters"].split(", "))
