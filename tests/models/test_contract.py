@@ -23,6 +23,7 @@ QUICK = {
     "mlp": {"epochs": 2, "batches": 2, "hidden": 8},
     "mlp+ac": {"epochs": 2, "batches": 2, "hidden": 8},
     "mlp+cos+ac": {"epochs": 2, "batches": 2, "hidden": 8},
+    "stack": {"rounds": 10, "folds": 1},
     "gae": {"epochs": 2},
     "hgcn": {"epochs": 2},
     "lgcn": {"epochs": 2},

@@ -28,7 +28,7 @@ from gelato.stacking.attributes import node_attributes
 from gelato.stacking.calibration import LinkPrecision, link_precision, unseen_scores
 from gelato.stacking.features import FeatureTable
 from gelato.stacking.folds import Fold, fold_count, kept_folds
-from gelato.stacking.gate import Choice, choose
+from gelato.stacking.gate import LEAST_EDGES, Choice, choose
 from gelato.stacking.measures import Measures
 from gelato.stacking.ranker import Ranker, TreeSettings, fit_ranker, tree_library
 from gelato.stacking.reasons import StackExplanation, explained, reasons
@@ -39,7 +39,7 @@ from gelato.storage import Run, make_folder
 FEWEST_EDGES = 50
 """Training edges below which nothing is learned."""
 
-_FALLBACK = "ra"
+_FALLBACK = "ac"
 _SCORED = 200_000  # candidates whose features are held at a time
 _PLAIN = ("ra", "ac", "ease")
 FoldReport = Callable[[int, int], None]
@@ -181,22 +181,34 @@ class Stack(Model):
         unseen = unseen_scores(
             folds, table.names, settings, num_nodes=train.num_nodes, **run
         )
-        self.precision_ = link_precision(
+        rows = (
             np.concatenate(unseen),
             np.concatenate([fold.labels for fold in folds]),
             np.concatenate([fold.weights for fold in folds]),
         )
-        self._choose(table)
+        self.precision_ = link_precision(*rows)
+        self._choose(table, folds, rows)
 
-    def _choose(self, table: FeatureTable) -> None:
-        """Let validation edges decide, and keep the scores of the training graph."""
+    def _choose(
+        self, table: FeatureTable, folds: list[Fold], rows: tuple[Any, ...]
+    ) -> None:
+        """Let validation edges decide, and keep the scores of the training graph.
+
+        Where they are too few, the folds decide, by scores of trees that did not see
+        the rows they score.
+        """
         trees, plain = self._candidate_scores(table, _PLAIN)
         self.choice_ = Choice()
-        if self.gate and self.split_ is not None and len(self.split_.valid):
-            n, valid = table.measures.num_nodes, self.split_.valid
-            keys = table.candidates @ [n, 1]
-            answers = np.isin(keys, valid @ [n, 1])
-            self.choice_ = choose(trees, plain, answers, len(valid))
+        if self.gate:
+            n = table.measures.num_nodes
+            valid = (
+                np.empty((0, 2), np.int64) if self.split_ is None else self.split_.valid
+            )
+            answers = np.isin(table.candidates @ [n, 1], valid @ [n, 1])
+            if int(answers.sum()) >= LEAST_EDGES:
+                self.choice_ = choose(trees, plain, answers, len(valid))
+            else:
+                self.choice_ = _choose_by_folds(folds, table.names, rows)
             self.notes_ += (self.choice_.note,)
         if self.choice_.kind != "plain":
             scorer = self._scorer_of(table, trees, plain.get(self.choice_.plain))
@@ -285,13 +297,16 @@ class Stack(Model):
         assert self.ranker_ is not None
         table = self._table(self._fitted_graph())
         features = table.of_pairs(pair)
+        parts = self.ranker_.contributions(features)[0]
+        worth: tuple[float, ...] = ()
+        if self.precision_ is not None:
+            known = self.precision_.at(self.ranker_.scores(features))
+            worth = tuple(float(value[0]) for value in known)
+        if self.choice_.kind == "blend":
+            at = table.names.index(self.choice_.plain)
+            parts[at] += self.choice_.term(features[:, at].astype(np.float64))[0]
         return explained(
-            walks,
-            table,
-            features[0],
-            self.ranker_.contributions(features)[0],
-            score=score,
-            precision=self.precision_,
+            walks, table, pair, features[0], parts, score=score, worth=worth
         )
 
     def prediction(self, **options: Any) -> Prediction:
@@ -379,6 +394,17 @@ class Stack(Model):
                 f"The folder lacks what a stack needs: {error}.",
                 hint="The files of the folder do not belong together.",
             ) from error
+
+
+def _choose_by_folds(
+    folds: list[Fold], names: tuple[str, ...], rows: tuple[Any, ...]
+) -> Choice:
+    """Choose by rows of folds: unseen scores, labels and weights."""
+    unseen, labels, weights = rows
+    features = np.concatenate([fold.features for fold in folds])
+    plain = {name: features[:, names.index(name)].astype(np.float64) for name in _PLAIN}
+    hidden = sum(fold.hidden for fold in folds)
+    return choose(unseen, plain, labels, hidden, weights)
 
 
 class _Clock:

@@ -19,8 +19,8 @@ SHARES = (0.5, 1.0, 2.0)
 """Factors on the logarithm of a plain score that is mixed in."""
 _BLENDED = ("ease", "ac")
 _PLAIN = ("ra", "ac", "ease")
-# Below this many held-out edges among the candidates nothing is decided: trees.
-_LEAST_EDGES = 20
+LEAST_EDGES = 20
+"""Fewer held-out edges among the candidates decide nothing."""
 _TINY = 1e-6
 
 
@@ -46,9 +46,12 @@ class Choice:
 
     def combine(self, trees: FloatArray, plain: FloatArray | None) -> FloatArray:
         """Return the score of candidates from the trees' and the plain score."""
-        if self.kind == "trees" or plain is None:
-            return trees
-        return trees + self.share * np.log(np.maximum(plain, _TINY))
+        return trees if plain is None else trees + self.term(plain)
+
+    def term(self, plain: FloatArray) -> FloatArray:
+        """Return what a plain score adds to the trees'."""
+        added: FloatArray = self.share * np.log(np.maximum(plain, _TINY))
+        return added
 
     @property
     def note(self) -> str:
@@ -59,7 +62,7 @@ class Choice:
             "blend": f"{self.share:g} log({self.plain}) is added to the trees",
             "plain": f"{self.plain} alone ranks: the trees were not better",
         }[self.kind]
-        return f"{named} (average precision on validation edges, %: {told})"
+        return f"{named} (average precision on held-out edges, %: {told})"
 
 
 def choose(
@@ -67,6 +70,7 @@ def choose(
     plain: dict[str, FloatArray],
     answers: npt.NDArray[np.bool_],
     hidden: int,
+    weights: FloatArray | None = None,
 ) -> Choice:
     """Choose by held-out edges.
 
@@ -80,9 +84,12 @@ def choose(
         Which candidates are held-out edges.
     hidden : int
         Held-out edges in all; those outside the candidates are missed by all alike.
+    weights : (k,) float64, optional
+        How many candidates each one stands for.
     """
-    if int(answers.sum()) < _LEAST_EDGES:
+    if int(answers.sum()) < LEAST_EDGES:
         return Choice()
+    each = np.ones(len(trees)) if weights is None else weights
     options = {"stack": (Choice(), trees)}
     for name in _BLENDED:
         for share in SHARES:
@@ -91,7 +98,7 @@ def choose(
             options[f"stack + {share:g} log {name}"] = (blend, mixed)
     for name in _PLAIN:
         options[name] = (Choice("plain", name), plain[name])
-    found = {name: _precisions(s, answers) for name, (_, s) in options.items()}
+    found = {name: _precisions(s, answers, each) for name, (_, s) in options.items()}
     told = tuple(
         (name, float(values.sum() / max(1, hidden))) for name, values in found.items()
     )
@@ -105,7 +112,9 @@ def choose(
     return replace(options[best][0], precision=told)
 
 
-def _precisions(scores: FloatArray, answers: npt.NDArray[np.bool_]) -> FloatArray:
+def _precisions(
+    scores: FloatArray, answers: npt.NDArray[np.bool_], weights: FloatArray
+) -> FloatArray:
     """Return the precision at the rank of every answer; their mean is AP.
 
     Equal scores share the worst rank among them.
@@ -113,7 +122,8 @@ def _precisions(scores: FloatArray, answers: npt.NDArray[np.bool_]) -> FloatArra
     order = np.argsort(-scores, kind="stable")
     ranked, hits = scores[order], answers[order]
     last = np.searchsorted(-ranked, -ranked, side="right") - 1
-    precision = np.cumsum(hits)[last] / (last + 1)
+    each = weights[order]
+    precision = np.cumsum(hits * each)[last] / np.cumsum(each)[last]
     out = np.zeros(len(scores))
     out[order] = precision
     return out[answers]

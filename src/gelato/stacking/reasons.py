@@ -13,10 +13,11 @@ from gelato.graph import FloatArray, IntArray
 from gelato.stacking.calibration import LinkPrecision
 from gelato.stacking.features import GROUPS, FeatureTable, features_of
 from gelato.stacking.ranker import Ranker
-from gelato.stacking.scorer import LIFT, StackScorer
+from gelato.stacking.scorer import StackScorer
 
 _RARE = 10  # a shared neighbour of at most so many neighbours is rare
-_SIMILAR = 3  # times the mean cosine of linked nodes' ... see _words
+_CLOSE = 0.5  # cosine of neighbourhoods that counts as similar
+_BEST = 3  # ranks up to this one are each other's best
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,12 @@ class StackExplanation(Explanation):
 def explained(
     walks: Explanation,
     table: FeatureTable,
+    pair: IntArray,
     values: Any,
     contributions: FloatArray,
     *,
     score: float,
-    precision: LinkPrecision | None,
+    worth: tuple[float, ...],
 ) -> StackExplanation:
     """Return the explanation of a candidate.
 
@@ -87,13 +89,14 @@ def explained(
         How autocovariance explains the pair.
     table : FeatureTable
         Of the graph.
+    pair : (1, 2) int64
     values : (features,) float32
     contributions : (features + 1,) float64
-        Of the trees; the constant is last.
+        Of every feature; the constant is last.
     score : float
-        Of the pair. What the trees do not account for (a plain score mixed in)
-        is part of ``base``.
-    precision : LinkPrecision, optional
+        Of the pair.
+    worth : tuple of float
+        The precision of links like this one, and its interval; or nothing.
     """
     every = features_of(table.measures)
     groups = []
@@ -108,20 +111,14 @@ def explained(
         )
         groups.append(GroupShare(group, float(contributions[at].sum()), listed))
     groups.sort(key=lambda part: -abs(part.contribution))
-    log_odds = float(contributions.sum())
     own = {field.name: getattr(walks, field.name) for field in fields(Explanation)}
-    worth = () if precision is None else _worth(precision, np.array([log_odds]))[0]
     return StackExplanation(
         **own | {"score": score, "kind": "score only"},
         groups=tuple(groups),
         base=score - sum(part.contribution for part in groups),
-        reason=_words(table, values[None, :])[0],
+        reason=_words(table, pair, values[None, :])[0],
         link_precision=worth,
     )
-
-
-def _worth(precision: LinkPrecision, scores: FloatArray) -> list[tuple[float, ...]]:
-    return [tuple(map(float, row)) for row in zip(*precision.at(scores), strict=True)]
 
 
 def reasons(
@@ -149,7 +146,9 @@ def reasons(
     if len(at) and ranker is not None:
         order = at[np.lexsort((pairs[at, 1], pairs[at, 0]))]
         features = table.of_pairs(pairs[order])
-        for place, words in zip(order, _words(table, features), strict=True):
+        for place, words in zip(
+            order, _words(table, pairs[order], features), strict=True
+        ):
             texts[place] = words
         if precision is not None:
             worth[:, order] = precision.at(ranker.scores(features))
@@ -162,39 +161,38 @@ def reasons(
     )
 
 
-def _words(table: FeatureTable, features: Any) -> list[str]:
+def _words(table: FeatureTable, pairs: IntArray, features: Any) -> list[str]:
     """Return a few words on each pair, from its features."""
-    column = {name: features[:, i] for i, name in enumerate(table.names)}
     alike = _alike_bound(table)
     words = []
-    for i in range(len(features)):
-        said = []
-        shared = int(column["cn"][i])
-        if shared:
-            noun = "neighbour" if shared == 1 else "neighbours"
-            rare = column["rarest"][i] <= _RARE and shared
-            said.append(
-                f"{shared} shared {noun}"
-                + (
-                    ", one of them rare"
-                    if rare and shared > 1
-                    else ", a rare one"
-                    if rare
-                    else ""
-                )
-            )
-        elif column["walk3"][i] > 0:
+    for pair, row in zip(pairs, features, strict=True):
+        value = dict(zip(table.names, row.tolist(), strict=True))
+        said = [_shared_words(table, pair)]
+        if not said[0] and value["walk3"] > 0:
             said.append("joined by walks of three steps")
-        if alike is not None:
-            if column["cosine"][i] >= alike:
-                said.append("similar attributes")
-            elif column["mix"][i] >= 0.5:
-                said.append("similar neighbourhoods")
-        best = min(column["ac_rank_more"][i], column["ease_rank_more"][i])
-        if best <= 3:
+        if alike is not None and value["cosine"] >= alike:
+            said.append("similar attributes")
+        elif alike is not None and value["mix"] >= _CLOSE:
+            said.append("similar neighbourhoods")
+        if min(value["ac_rank_more"], value["ease_rank_more"]) <= _BEST:
             said.append("among each other's best")
-        words.append("; ".join(said) or "alike in nothing single")
+        words.append("; ".join(filter(None, said)) or "no single strong reason")
     return words
+
+
+def _shared_words(table: FeatureTable, pair: IntArray) -> str:
+    """Return how many neighbours are shared, and how many of them are rare."""
+    indptr, indices = table.measures.pattern
+    u, v = (indices[indptr[node] : indptr[node + 1]] for node in pair)
+    shared = np.intersect1d(u, v, assume_unique=True)
+    if not len(shared):
+        return ""
+    rare = int(np.count_nonzero(table.measures.counts[shared] <= _RARE))
+    if len(shared) == 1:
+        return "1 shared neighbour" + (", a rare one" if rare else "")
+    return f"{len(shared):,} shared neighbours" + (
+        f", {rare:,} of them rare" if rare else ""
+    )
 
 
 def _alike_bound(table: FeatureTable) -> float | None:
@@ -207,8 +205,3 @@ def _alike_bound(table: FeatureTable) -> float | None:
     ].T
     cosines = np.asarray((own.rows[u] * own.rows[v]).sum(axis=1)).ravel()
     return max(1e-6, float(np.quantile(cosines, 0.75)))
-
-
-def base_score(contributions: FloatArray) -> float:
-    """Return the score that a candidate begins with, before any feature."""
-    return LIFT + float(contributions[-1])
