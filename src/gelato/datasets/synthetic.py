@@ -177,7 +177,7 @@ _ROUNDS = 25
 _FULL = 0.5
 
 
-def make_graph(nodes: int, **options: Any) -> Graph:
+def make_graph(nodes: Any, **options: Any) -> Graph:
     """Draw a synthetic graph; an old name of :func:`make_synthetic_graph`."""
     if not isinstance(nodes, numbers.Integral):
         raise UsageError(

@@ -165,7 +165,7 @@ def _rows_of(packed: Any) -> Any:
 
 def _values_of(column: Any) -> list[Any]:
     if isinstance(column, list):
-        return column
+        return list(column)
     if "columns" in column:
         return _rows_of(column)
     if "same" in column:
