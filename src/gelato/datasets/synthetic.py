@@ -7,7 +7,6 @@ follows from the seed alone; nothing here costs more than the edges and words dr
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -179,7 +178,7 @@ _FULL = 0.5
 
 def make_graph(nodes: Any, **options: Any) -> Graph:
     """Draw a synthetic graph; an old name of :func:`make_synthetic_graph`."""
-    if not isinstance(nodes, numbers.Integral):
+    if not isinstance(nodes, int | np.integer):
         raise UsageError(
             "make_graph draws a synthetic graph of so many nodes, and reads no "
             f"{type(nodes).__name__}.",
