@@ -191,7 +191,7 @@ def make_graph(nodes: Any, **options: Any) -> Graph:
         DeprecationWarning,
         stacklevel=2,
     )
-    return make_synthetic_graph(nodes, **options)
+    return make_synthetic_graph(int(nodes), **options)
 
 
 def make_synthetic_graph(nodes: int, **options: Any) -> Graph:
