@@ -31,7 +31,7 @@ STEPS = 3
 
 def graph_and_parameters(name: str) -> tuple[Graph, dict[str, Any]]:
     if name.isdigit():
-        return gelato.make_graph(int(name), seed=0, **RECIPE), {}
+        return gelato.make_synthetic_graph(int(name), seed=0, **RECIPE), {}
     return gelato.load_dataset(name), preset(name)
 
 

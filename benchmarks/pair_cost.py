@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import gelato
-from gelato.models.registry import preset
 from gelato.io import write_text_atomic
-from gelato.models.registry import make
+from gelato.models.registry import make, preset
 from gelato.ranking.evaluate import candidates_of
 from gelato.ranking.forecast import forecast
 from gelato.storage import environment

@@ -46,7 +46,7 @@ def measure(nodes: int) -> dict[str, Any]:
     """Draw, split, evaluate and predict; meant for a fresh process."""
     compile_kernels()
     steps: dict[str, float] = {}
-    graph = timed(steps, "draw", gelato.make_graph, nodes, seed=0, **RECIPE)
+    graph = timed(steps, "draw", gelato.make_synthetic_graph, nodes, seed=0, **RECIPE)
     split = timed(steps, "split", gelato.split_edges, graph)
     model = gelato.make("ac").fit(split)
     before = peak_mb()
@@ -79,7 +79,7 @@ def measure(nodes: int) -> dict[str, Any]:
 
 def compile_kernels() -> None:
     """Compile or load every kernel, on a graph that takes no time."""
-    small = gelato.make_graph(500, seed=0, **(RECIPE | {"max_degree": 100}))
+    small = gelato.make_synthetic_graph(500, seed=0, **(RECIPE | {"max_degree": 100}))
     split = gelato.split_edges(small)
     model = gelato.make("ac").fit(split)
     gelato.evaluate(model, split)

@@ -45,7 +45,7 @@ EVERY = 4
 
 
 def drawn_split(nodes: int) -> EdgeSplit:
-    return gelato.split_edges(gelato.make_graph(nodes, seed=0, **FAMILY))
+    return gelato.split_edges(gelato.make_synthetic_graph(nodes, seed=0, **FAMILY))
 
 
 def measure(nodes: int, seed: int, epochs: int) -> dict[str, Any]:

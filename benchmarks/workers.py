@@ -36,7 +36,7 @@ Work = Callable[[], str]
 
 
 def evaluation(**recipe: Any) -> Work:
-    graph = gelato.make_graph(seed=0, attributes=0, **(RECIPE | recipe))
+    graph = gelato.make_synthetic_graph(seed=0, attributes=0, **(RECIPE | recipe))
     split = gelato.split_edges(graph)
     model = gelato.make("ac").fit(split)
 
@@ -48,7 +48,7 @@ def evaluation(**recipe: Any) -> Work:
 
 
 def training(**recipe: Any) -> Work:
-    graph = gelato.make_graph(seed=0, attributes=64, **(RECIPE | recipe))
+    graph = gelato.make_synthetic_graph(seed=0, attributes=64, **(RECIPE | recipe))
     split = gelato.split_edges(graph)
 
     def work() -> str:

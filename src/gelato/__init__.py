@@ -16,7 +16,12 @@ from gelato.version import __version__
 if TYPE_CHECKING:
     from gelato.choosing import choose_model
     from gelato.comparison import compare, summarise_comparison
-    from gelato.datasets import list_datasets, load_dataset, make_graph
+    from gelato.datasets import (
+        list_datasets,
+        load_dataset,
+        make_graph,
+        make_synthetic_graph,
+    )
     from gelato.engines import make_engine, use_engine, use_threads
     from gelato.errors import GelatoError
     from gelato.graph import Graph
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
         split_given,
         split_rolling,
     )
+    from gelato.stacking.features import pair_features
     from gelato.tuning import tune
 
 _PUBLIC = {
@@ -50,7 +56,9 @@ _PUBLIC = {
     "make": "gelato.models",
     "make_engine": "gelato.engines",
     "make_graph": "gelato.datasets",
+    "make_synthetic_graph": "gelato.datasets",
     "model_names": "gelato.models",
+    "pair_features": "gelato.stacking.features",
     "read_graph": "gelato.io",
     "register": "gelato.models",
     "split_by_time": "gelato.splits",
@@ -80,7 +88,9 @@ __all__ = [
     "make",
     "make_engine",
     "make_graph",
+    "make_synthetic_graph",
     "model_names",
+    "pair_features",
     "read_graph",
     "register",
     "split_by_time",

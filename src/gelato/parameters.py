@@ -66,14 +66,20 @@ UNSET: Any = object()
 
 
 def whole(
-    default: int | None = UNSET, *, least: int = 1, optional: bool = False
+    default: int | None = UNSET,
+    *,
+    least: int = 1,
+    most: float = math.inf,
+    optional: bool = False,
 ) -> Any:
     """Declare a whole number."""
+    limit = f" and at most {most:g}" if math.isfinite(most) else ""
 
     def check(name: str, value: Any) -> None:
-        if not _is(value, numbers.Integral) or value < least:
+        if not _is(value, numbers.Integral) or not least <= value <= most:
             raise UsageError(
-                f"{name} is {value!r}, but must be a whole number of at least {least}."
+                f"{name} is {value!r}, but must be a whole number of at least "
+                f"{least}{limit}."
             )
 
     return Parameter(default, check, optional or default is None)

@@ -70,8 +70,10 @@ class Run:
         Learned numbers.
     tables : dict of DataFrame
         What people may want to read; written as ``<name>.parquet``, not read back.
+    texts : dict of str
+        Long texts that the model is restored from; written as ``<name>.txt``.
     facts : dict
-        What else the model needs to be restored: numbers and texts.
+        What else the model needs to be restored: numbers and short texts.
     metrics : dict
         Results measured so far.
     history : list of dict
@@ -87,6 +89,7 @@ class Run:
     split: EdgeSplit | None = None
     tensors: dict[str, Tensor] = field(default_factory=dict)
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -165,6 +168,8 @@ def _write_files(folder: Path, run: Run) -> None:
         write_bytes_atomic(folder / WEIGHTS, save(kept))
     for name, table in run.tables.items():
         table.write_parquet(folder / f"{name}.parquet")
+    for name, text in run.texts.items():
+        write_text_atomic(folder / f"{name}.txt", text)
     write_text_atomic(folder / METRICS, _json(run.metrics, indent=1))
     write_text_atomic(folder / ENVIRONMENT, _json(environment(), indent=1))
     lines = "".join(_json(entry) for entry in run.history)
@@ -212,6 +217,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         graph=graph,
         split=split,
         tensors=_read(path / WEIGHTS, _tensors) if WEIGHTS in files else {},
+        texts={
+            name.removesuffix(".txt"): _read(path / name, _text)
+            for name in files
+            if name.endswith(".txt")
+        },
         facts=config["facts"],
         metrics=_read(path / METRICS, _json_object),
         history=_read(path / HISTORY, _json_lines),
@@ -376,6 +386,10 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except SafetensorError as error:
         raise ValueError(error) from error
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
 
 
 def _json_object(path: Path) -> dict[str, Any]:

@@ -47,6 +47,27 @@ def test_light_commands_import_nothing_heavy(arguments, allowed):
     assert result.stdout
 
 
+def test_heuristics_and_checks_need_no_library_that_trains_or_draws(small):
+    edges = str(small.edges)
+    commands = [
+        ["check", "--edges", edges],
+        ["predict", "--edges", edges],
+        ["predict", "--edges", edges, "-m", "aa"],
+        ["evaluate", "--edges", edges, "-m", "ac"],
+        ["compare", "--edges", edges, "-m", "cn,ra"],
+    ]
+    code = (
+        "import sys\n"
+        "from gelato.cli.app import run\n"
+        f"for words in {commands!r}:\n"
+        "    code = run([*words, '-q'])\n"
+        "    found = {'torch', 'matplotlib', 'sklearn', 'jinja2'} & set(sys.modules)\n"
+        "    assert not code and not found, (words, code, found)\n"
+    )
+    result = python("-c", code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_json_alone_is_on_stdout(gelato, small):
     result = gelato("predict", "--edges", small.edges, "--json")
     assert result.code == 0

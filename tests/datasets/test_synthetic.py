@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gelato
-from gelato.datasets import GraphRecipe, make_graph
+from gelato.datasets import GraphRecipe, make_synthetic_graph
 from gelato.errors import UsageError
 
 
@@ -17,17 +17,17 @@ def assert_same(one, other):
 
 
 def test_same_seed_same_graph(monkeypatch):
-    one = make_graph(400, seed=3)
+    one = make_synthetic_graph(400, seed=3)
     monkeypatch.setenv("GELATO_THREADS", "4")
-    assert_same(one, make_graph(400, seed=3))
-    other = make_graph(400, seed=4)
+    assert_same(one, make_synthetic_graph(400, seed=3))
+    other = make_synthetic_graph(400, seed=4)
     assert not np.array_equal(one.edges, other.edges)
 
 
 @pytest.mark.parametrize("exponent", [1.5, 2.0, 2.5, 4.0, float("inf")])
 @pytest.mark.parametrize(("average", "largest"), [(1.0, 40), (6.0, 100), (9.5, 30)])
 def test_degrees(exponent, average, largest):
-    graph = make_graph(
+    graph = make_synthetic_graph(
         1200,
         average_degree=average,
         exponent=exponent,
@@ -53,15 +53,19 @@ def test_the_power_law_has_its_mean_and_its_tail():
 
 
 def test_full_graphs_and_pairs():
-    assert make_graph(2, average_degree=1, attributes=0).num_edges == 1
-    full = make_graph(12, average_degree=11)
+    assert make_synthetic_graph(2, average_degree=1, attributes=0).num_edges == 1
+    full = make_synthetic_graph(12, average_degree=11)
     assert full.num_edges == 66
-    starved = make_graph(40, average_degree=3, max_degree=3, exponent=9.0, seed=1)
+    starved = make_synthetic_graph(
+        40, average_degree=3, max_degree=3, exponent=9.0, seed=1
+    )
     assert starved.num_edges == 60 or "do not fit" in starved.notes[0]
 
 
 def test_communities_hold_edges_and_words():
-    graph = make_graph(2000, communities=20, inside=0.9, closure=0.2, signal=0.9)
+    graph = make_synthetic_graph(
+        2000, communities=20, inside=0.9, closure=0.2, signal=0.9
+    )
     assert np.array_equal(np.unique(graph.labels), np.arange(20))
     u, v = graph.edges.T
     assert np.mean(graph.labels[u] == graph.labels[v]) > 0.5
@@ -75,7 +79,7 @@ def test_communities_hold_edges_and_words():
 
 
 def test_no_signal_tells_nothing():
-    graph = make_graph(2000, communities=10, signal=0.0)
+    graph = make_synthetic_graph(2000, communities=10, signal=0.0)
     words = graph.attributes.toarray()
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2000, size=(2, 20_000))
@@ -85,7 +89,7 @@ def test_no_signal_tells_nothing():
 
 
 def test_walks_and_words_predict_links():
-    split = gelato.split_edges(make_graph(1500, seed=2))
+    split = gelato.split_edges(make_synthetic_graph(1500, seed=2))
     results = {
         name: gelato.evaluate(gelato.make(name), split) for name in ("ac", "cos")
     }
@@ -118,11 +122,11 @@ def test_walks_and_words_predict_links():
 )
 def test_wrong_numbers_are_refused(wrong, message):
     with pytest.raises(UsageError, match=message):
-        make_graph(**{"nodes": 100} | wrong)
+        make_synthetic_graph(**{"nodes": 100} | wrong)
 
 
 @pytest.mark.slow
 def test_a_large_graph():
-    graph = make_graph(200_000)
+    graph = make_synthetic_graph(200_000)
     assert graph.num_edges == 600_000
     assert np.bincount(graph.edges.ravel()).max() <= 1000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gelato.datasets import make_graph
+from gelato.datasets import make_synthetic_graph
 from gelato.errors import MissingExtraError, UsageError
 from gelato.nn import similar_search
 from gelato.nn.similarity import similarity_above, similarity_edges
@@ -91,7 +91,7 @@ def test_wrong_methods_are_refused():
 @pytest.mark.slow
 def test_the_approximate_search_finds_most_and_measures_how_many():
     pytest.importorskip("pynndescent")
-    matrix = make_graph(3000, words=15, seed=1).attributes
+    matrix = make_synthetic_graph(3000, words=15, seed=1).attributes
     exact = similarity_edges(matrix, 6000)
     found = similarity_edges(matrix, 6000, method="approximate")
     keys = [{tuple(pair) for pair in x.pairs.tolist()} for x in (exact, found)]

@@ -114,7 +114,9 @@ def test_pairs_score_as_their_rows_do(case, share, seed):
 def test_a_graph_of_some_size(kind, t):
     rng = np.random.default_rng(t)
     if kind == "hubs":
-        graph = gelato.make_graph(300, exponent=2.0, max_degree=150, attributes=0)
+        graph = gelato.make_synthetic_graph(
+            300, exponent=2.0, max_degree=150, attributes=0
+        )
     else:
         ends = rng.integers(0, 150, size=(4000 if kind == "dense" else 300, 2))
         weights = None if kind == "dense" else rng.random(len(ends)) + 0.1

@@ -345,7 +345,7 @@ def test_validation_loss_is_of_unknown_pairs_and_every_epoch_the_same():
 
 
 def test_near_training_has_no_validation_loss():
-    graph = gelato.make_graph(400, seed=0, average_degree=4.0, max_degree=20)
+    graph = gelato.make_synthetic_graph(400, seed=0, average_degree=4.0, max_degree=20)
     split = split_edges(graph)
     options = {"eta": 0.0, "negatives": "near", "validation": split.valid}
     task = make_task(GelatoTask, split.train_graph, **options)

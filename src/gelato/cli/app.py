@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -55,8 +55,8 @@ _EPILOG = (
 )
 
 
-def build() -> typer.Typer:
-    """Return the application with all verbs."""
+def build(verbs: Iterable[str] = VERBS) -> typer.Typer:
+    """Return the application with all verbs, or with those asked for."""
     app = typer.Typer(
         name="gelato",
         help=_HELP,
@@ -67,8 +67,8 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_start)
-    for verb, called in VERBS.items():
-        made = getattr(importlib.import_module(f"gelato.cli.{verb}"), called)
+    for verb in verbs:
+        made = getattr(importlib.import_module(f"gelato.cli.{verb}"), VERBS[verb])
         if isinstance(made, typer.Typer):
             app.add_typer(made, name=verb)
         else:
@@ -117,7 +117,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> None:
-    command = typer.main.get_command(build())
+    # Of fourteen verbs one is wanted, and the others would take longer to prepare.
+    named = [arguments[0]] if arguments and arguments[0] in VERBS else VERBS
+    command = typer.main.get_command(build(named))
     with command.make_context("gelato", list(arguments)) as context:
         command.invoke(context)
 

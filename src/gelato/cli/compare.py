@@ -32,6 +32,7 @@ from gelato.cli.options import (
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.progress import Interrupted, fit_model, is_trained
 from gelato.cli.rankings import BIASED, comparison_table
+from gelato.cli.run_folders import load_run_model
 from gelato.cli.settings import make_model, whole_numbers
 from gelato.errors import GelatoError, UsageError
 
@@ -78,12 +79,17 @@ def compare(
     output: OutputOptions,
     keep: KeepOptions,
     spend: BudgetOptions,
-    models: str = option("--models -m NAMES", "Separated by commas.", "cn,aa,ra,ac"),
+    models: str = option(
+        "--models -m NAMES",
+        "Separated by commas: names, LABEL=NAME (for one model with other parameters), "
+        "run folders (their model, fitted again).",
+        "cn,aa,ra,ac",
+    ),
     splits: int = option("--splits N", "Random splits, with seeds 0 to N - 1.", 1),
     seeds: str = option("--seeds NUMBERS", "Seeds of models that have one.", "1"),
     preset: str | None = option("--preset NAME", "Parameters of gelato in the paper."),
     settings: list[str] | None = option(
-        "--set -s MODEL.NAME=VALUE",
+        "--set -s LABEL.NAME=VALUE",
         "A parameter of a model, for example gelato.epochs=50. May be repeated.",
     ),
     against: str | None = option(
@@ -117,7 +123,7 @@ def compare(
     if run.dry_run:
         _forecast(console, names, first)
         return
-    for name in filter(is_heuristic, names):
+    for name in filter(is_heuristic, dict.fromkeys(one.model for one in names)):
         _tell_long(console, name, first, len(made))
     job = Comparing(console, contenders, made, protocols, budget)
     job.tell_budget()
@@ -126,18 +132,46 @@ def compare(
     job.end()
 
 
-def model_list(given: str) -> list[str]:
-    """Return the models that an option names, each once; unknown ones are refused."""
+@dataclass(frozen=True)
+class Named:
+    """A model of a comparison: what it is called, and what it starts from."""
+
+    label: str
+    model: str
+    parameters: dict[str, Any]
+
+
+def model_list(given: str) -> list[Named]:
+    """Return the models that an option names; unknown ones are refused.
+
+    ``NAME``; ``LABEL=NAME``, so that one model can come twice with other parameters;
+    or a run folder, for its model with its parameters, fitted again.
+    """
     from gelato.models.registry import model_class
 
-    names = list(dict.fromkeys(name.strip() for name in given.split(",")))
-    for name in names:
-        model_class(name)  # unknown names are refused before anything is read
-    return names
+    named: dict[str, Named] = {}
+    for entry in dict.fromkeys(part.strip() for part in given.split(",")):
+        label, equals, name = (part.strip() for part in entry.partition("="))
+        if not equals:
+            label = name = entry
+        one = Named(label, name, {})
+        if Path(name).is_dir():
+            stored = load_run_model(Path(name))
+            here = Path(name).resolve().name if not equals else label
+            one = Named(here, stored.name, stored.get_params())
+        model_class(one.model)  # unknown names are refused before anything is read
+        if one.label in named:
+            raise UsageError(
+                f"Two of the models are called {one.label}.",
+                hint="Give them names of their own: --models one=NAME,other=NAME",
+            )
+        named[one.label] = one
+    return list(named.values())
 
 
-def check_reference(against: str | None, names: list[str]) -> None:
+def check_reference(against: str | None, named: list[Named]) -> None:
     """Raise unless the model to compare with is compared."""
+    names = [one.label for one in named]
     if against is not None and against not in names:
         raise UsageError(
             f"--against {against} is not one of the models compared.",
@@ -175,37 +209,41 @@ def windows_of(
 
 
 def make_contenders(
-    names: list[str], seeds: list[int], preset: str | None, settings: list[str] | None
+    named: list[Named], seeds: list[int], preset: str | None, settings: list[str] | None
 ) -> list[Contender]:
-    """Return the models to fit, by name and seed; wrong settings are refused here."""
+    """Return the models to fit, by label and seed; wrong settings are refused here."""
     from gelato.comparison.runs import Contender
-    from gelato.models.registry import parameter_names
+    from gelato.models.registry import make, parameter_names
 
-    own: dict[str, list[str]] = {name: [] for name in names}
+    own: dict[str, list[str]] = {one.label: [] for one in named}
     for item in settings or ():
-        name, dot, rest = item.partition(".")
-        if not dot or name not in own:
+        label, dot, rest = item.partition(".")
+        if not dot or label not in own:
             raise UsageError(
                 f"--set {item} does not name one of the models compared.",
-                hint=f"For example: --set {names[-1]}.NAME=VALUE",
+                hint=f"For example: --set {named[-1].label}.NAME=VALUE",
             )
-        own[name].append(rest)
-    if preset is not None and "gelato" not in names:
+        own[label].append(rest)
+    if preset is not None and all(one.model != "gelato" for one in named):
         raise UsageError(
             "--preset holds parameters of gelato, which is not compared.",
             hint="Leave it out, or add gelato to --models.",
         )
     made = []
-    for name in names:
-        seeded = "seed" in parameter_names(name)
-        chosen = preset if name == "gelato" else None
-        models = {
-            seed: make_model(
-                name, ModelOptions(name, preset=chosen, settings=own[name], seed=seed)
-            )
-            for seed in (seeds if seeded else [None])
-        }
-        made.append(Contender(name, models))
+    for one in named:
+        seeded = "seed" in parameter_names(one.model)
+        chosen = preset if one.model == "gelato" else None
+        given = own[one.label]
+        models = {}
+        for seed in seeds if seeded else [None]:
+            options = ModelOptions(one.model, preset=chosen, settings=given, seed=seed)
+            model = make_model(one.model, options)
+            if one.parameters:
+                asked = {item.partition("=")[0].strip() for item in given} | {"seed"}
+                kept = {k: v for k, v in one.parameters.items() if k not in asked}
+                model = make(one.model, **(model.get_params() | kept))
+            models[seed] = model
+        made.append(Contender(one.label, models))
     return made
 
 
@@ -228,19 +266,19 @@ def _fitted(name: str, split: EdgeSplit) -> Any:
     return make(name).fit(split)
 
 
-def _forecast(console: Console, names: list[str], split: EdgeSplit) -> None:
+def _forecast(console: Console, named: list[Named], split: EdgeSplit) -> None:
     from gelato.ranking.evaluate import candidates_of
 
     rule = candidates_of(split, "test")
     coming = {
-        name: forecast_model(
-            name,
-            partial(_fitted, name, split),
+        one.label: forecast_model(
+            one.model,
+            partial(_fitted, one.model, split),
             split.train_graph,
             candidates=rule,
             positives=len(split.test),
         )
-        for name in names
+        for one in named
     }
     give_forecasts(console, coming)
 

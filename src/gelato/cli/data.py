@@ -158,12 +158,12 @@ def make(
     overwrite: bool = option("--overwrite", "Replace files that exist.", False),
 ) -> None:
     """Draw a graph with communities, hubs and attributes that tell of them."""
-    from gelato.datasets import make_graph
+    from gelato.datasets import make_synthetic_graph
 
     console = Console(output)
     _check_files(file, attributes, options, overwrite=overwrite)
     recipe = options.recipe()
-    graph = make_graph(**recipe)
+    graph = make_synthetic_graph(**recipe)
     console.note(*graph.notes)
     written = _write(graph, file, attributes)
     console.show(make_facts(_drawn_facts(graph, written)))

@@ -336,6 +336,13 @@ def _print(
     metrics = measured.get("metrics", {})
     if metrics:
         console.show("", metrics_table(metrics))
+        sizes = {part: found["positives"] for part, found in metrics.items()}
+        if len(set(sizes.values())) > 1:
+            told = " and ".join(f"{n:,} {part} edges" for part, n in sizes.items())
+            console.show(
+                f"AP grows with the number of edges to be found ({told}): compare each "
+                "with its random order, not with the other."
+            )
     console.show("", make_facts([("written", f"{folder}/"), *next_steps(folder)]))
 
 

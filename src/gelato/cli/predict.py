@@ -18,7 +18,13 @@ from gelato.cli.forecasts import (
     tell_compilation,
     tell_long_run,
 )
-from gelato.cli.inputs import LoadedGraph, candidate_limits, load_graph, make_candidates
+from gelato.cli.inputs import (
+    LoadedGraph,
+    candidate_limits,
+    load_graph,
+    make_candidates,
+    node_of,
+)
 from gelato.cli.options import (
     RUN_FOLDER,
     CandidateOptions,
@@ -29,7 +35,7 @@ from gelato.cli.options import (
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
-from gelato.cli.progress import fit_model
+from gelato.cli.progress import fit_model, watch_trials
 from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import (
     load_run_model,
@@ -40,8 +46,12 @@ from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.errors import GelatoError, UsageError
 
 if TYPE_CHECKING:
+    from gelato.choosing import Choice
     from gelato.graph import Graph
     from gelato.ranking import Candidates
+
+
+_PER_NODE = 10  # links of a node that is named
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,9 @@ class AskedOptions:
     top: int | None = option("--top K", "The K best links overall (100).")
     per_node: int | None = option("--per-node K", "The K best links of each node.")
     nodes: Path | None = option("--nodes FILE", "Whose links --per-node lists.")
+    node: list[str] | None = option(
+        "--node NAME", "The best links of this node (10). May be repeated."
+    )
     pairs: Path | None = option("--pairs FILE", "Score and rank these pairs.")
     exclude: Path | None = option("--exclude FILE", "Pairs not to predict.")
     max_per_node: int | None = option(
@@ -75,6 +88,7 @@ def predict(
 ) -> None:
     """Predict links: the best pairs that are not edges yet.
 
+    Without --model, one that learns nothing is chosen by held-out edges, in seconds.
     Beside a run folder, --edges and --attributes give a newer version of its graph.
     """
     from gelato.engines import use_threads
@@ -83,8 +97,14 @@ def predict(
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
     made, loaded = _model_and_graph(console, data, model, folder)
-    graph, name = loaded.graph, made.name
+    graph = loaded.graph
     console.note(*graph.notes)
+    choice = None
+    open_choice = folder is None and model == replace(ModelOptions(), seed=model.seed)
+    if open_choice and not run.dry_run:
+        choice = _choose(console, graph, model)
+        made = made if choice is None else choice.model
+    name = made.name
     candidates = None
     if asked.pairs is None:
         candidates = make_candidates(rule, graph, _known(graph, asked.exclude))
@@ -98,7 +118,7 @@ def predict(
         console, memory, made, graph, stored=stored, candidates=candidates
     )
     with use_threads(threads):
-        if not stored:
+        if not stored and choice is None:
             _fit(console, made, graph)
         if candidates is not None:
             tell_long_run(console, made, graph, candidates)
@@ -114,11 +134,14 @@ def predict(
         said = f"{text.plural(links.height, 'link')} of {pairs}"
     said += f", from all {text.plural(graph.num_edges, 'known edge')}"
     console.show(f"{model_title(name, made)} on {text.printable(loaded.name)}: {said}")
+    if choice is not None:
+        console.show(f"chosen: {choice.reason}")
     show_links(console, links, file)
     console.give(
         {
             "data": loaded.to_dict(),
             "model": describe_model(name, made),
+            "choice": None if choice is None else choice.to_dict(),
             "candidates": None if candidates is None else candidates.count,
             "known_edges": "all",
             "notes": list(found.notes),
@@ -148,6 +171,31 @@ def _model_and_graph(
     return over_newer, replace(newer, graph=over_newer.graph_)
 
 
+def _choose(console: Console, graph: Graph, model: ModelOptions) -> Choice | None:
+    """Choose among the models that learn nothing, in seconds; None if nothing tells.
+
+    The edges held out for it also tell which precision to expect.
+    """
+    from gelato.choosing import QUICK_SECONDS, choose_model
+    from gelato.splits import split_edges
+
+    try:
+        split = split_edges(graph, test=0.0)
+        with watch_trials(console, "choosing a model", unit=" s") as watch:
+            return choose_model(
+                split,
+                seconds=QUICK_SECONDS,
+                seed=1 if model.seed is None else model.seed,
+                train=False,
+                progress=watch,
+            )
+    except GelatoError as error:
+        console.note(
+            f"no model could be chosen ({text.printable(error.problem)}): ac is taken"
+        )
+        return None
+
+
 def _fit(console: Console, model: Any, graph: Graph) -> None:
     """Fit a model to all edges; a heuristic also learns what precision to expect."""
     from gelato.splits import split_edges
@@ -165,6 +213,12 @@ def _fit(console: Console, model: Any, graph: Graph) -> None:
 def _refuse_mixed(asked: AskedOptions, rule: CandidateOptions) -> None:
     ways = {"--top": asked.top, "--per-node": asked.per_node, "--pairs": asked.pairs}
     used = [name for name, value in ways.items() if value is not None]
+    other = [name for name in used if name != "--per-node"]
+    if asked.node and other:
+        raise UsageError(
+            f"--node and {other[0]} exclude each other.",
+            hint="How many links of the node: --per-node K",
+        )
     if len(used) > 1:
         raise UsageError(
             f"{used[0]} and {used[1]} exclude each other.",
@@ -200,11 +254,16 @@ def _wanted(
         indices = read_pairs(asked.pairs, graph)
         ends = (ids[indices[:, side]].tolist() for side in (0, 1))
         return {"pairs": list(zip(*ends, strict=True))}
-    chosen = asked.nodes
+    chosen = [node_of(graph, name) for name in asked.node or ()]
+    if asked.nodes is not None:
+        chosen += ids[read_nodes(asked.nodes, graph)].tolist()
+    per_node = asked.per_node
+    if asked.node and per_node is None:
+        per_node = _PER_NODE
     return {
         "top": asked.top,
-        "per_node": asked.per_node,
-        "nodes": None if chosen is None else ids[read_nodes(chosen, graph)].tolist(),
+        "per_node": per_node,
+        "nodes": list(dict.fromkeys(chosen)) or None,
         "exclude": asked.exclude,
         "max_per_node": asked.max_per_node,
         **candidate_limits(rule, graph, _known(graph, asked.exclude)),

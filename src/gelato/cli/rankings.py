@@ -24,11 +24,19 @@ ESTIMATE = "ESTIMATE"
 PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 SHOWN = 20  # rows on the console; files and JSON get all of them
 # What is left out first where a line would be too long.
-_OPTIONAL = ("attribute_similarity", "common_neighbours", "expected_precision")
+_OPTIONAL = (
+    "attribute_similarity",
+    "degrees",
+    "common_neighbours",
+    "score",
+    "expected_precision",
+)
 _LINK_TITLES = {
+    "score": "score",
     "expected_precision": "exp. prec.",
     "common_neighbours": "common",
     "attribute_similarity": "similarity",
+    "degrees": "degrees",
 }
 _RATIOS = (0.1, 0.5, 1.0)
 _KS = (25, 100, 400, 1600, 6400)
@@ -230,9 +238,13 @@ def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None
 def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any:
     """Return the first rows, with as many columns as fit."""
     links = links.head(most)
-    some = [name for name in _OPTIONAL if links[name].null_count() < links.height]
+    some = [
+        name
+        for name in _OPTIONAL
+        if name not in links.columns or links[name].null_count() < links.height
+    ]
     table = _table(links, some)
-    while some and not console.fits(table):
+    while len(some) > 1 and not console.fits(table):
         some = some[1:]
         table = _table(links, some)
     return table
@@ -240,32 +252,34 @@ def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any
 
 def _table(links: pl.DataFrame, optional: list[str]) -> Any:
     known = "known" in links.columns
-    # From the column that is left out last to the one that is left out first.
-    shown = optional[::-1]
-    titles = [_LINK_TITLES[name] for name in shown]
+    # In the order in which they are read, whichever of them fit.
+    shown = [name for name in _LINK_TITLES if name in optional]
     rows = []
     for link in links.iter_rows(named=True):
         row = [
             text.count(link["rank"]),
             text.shortened(link["source"]),
             text.shortened(link["target"]),
-            text.score(link["score"]),
-            *(_cell(name, link[name]) for name in shown),
-            f"{text.degree(link['source_degree'])} and "
-            f"{text.degree(link['target_degree'])}",
+            *(_cell(name, link) for name in shown),
         ]
         rows.append([*row, "yes" if link["known"] else ""] if known else row)
-    columns = ["rank", "source", "target", "score", *titles, "degrees"]
+    columns = ["rank", "source", "target", *(_LINK_TITLES[name] for name in shown)]
     table = make_table(*columns, *(["an edge"] if known else []), rows=rows, text=3)
     table.columns[0].justify = "right"
     return table
 
 
-def _cell(name: str, value: float | None) -> str:
+def _cell(name: str, link: Mapping[str, Any]) -> str:
+    if name == "degrees":
+        ends = (text.degree(link[f"{end}_degree"]) for end in ("source", "target"))
+        return " and ".join(ends)
+    value = link[name]
     if value is None:
         return "-"
     if name == "expected_precision":
         return f"{text.percent(value)} %"
+    if name == "score":
+        return text.score(value)
     return text.count(value) if name == "common_neighbours" else f"{value:.3f}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +19,7 @@ from gelato.cli.options import EngineOptions, OutputOptions, argument, option
 from gelato.cli.outputs import check_output_file
 from gelato.cli.progress import Interrupted, is_trained, watch_training
 from gelato.cli.settings import whole_numbers
+from gelato.errors import UsageError
 
 if TYPE_CHECKING:
     from gelato.paper.cells import Cell
@@ -37,7 +39,10 @@ def reproduce(
     output: OutputOptions,
     engine: EngineOptions,
     what: list[str] | None = argument(
-        "WHAT", "Experiments of --list; default: all of them.", None
+        "WHAT",
+        "Experiments of --list, or tables and figures of the paper, such as table 2; "
+        "default: all of them.",
+        None,
     ),
     datasets: str | None = option("--datasets NAMES", "Only these graphs."),
     methods: str | None = option(
@@ -114,7 +119,8 @@ def _experiments(
     from gelato.paper.experiment import experiment_names, read_experiment
     from gelato.paper.toy import toy_experiment
 
-    chosen = [read_experiment(name) for name in what or experiment_names()]
+    named = experiment_names() if not what else experiments_called(what)
+    chosen = [read_experiment(name) for name in named]
     if quick:
         chosen = [toy_experiment(one) for one in chosen]
     if datasets is not None:
@@ -129,6 +135,40 @@ def _experiments(
     if datasets is None and methods is None:
         return chosen
     return [one for one in chosen if one.rows]
+
+
+def experiments_called(words: Sequence[str]) -> list[str]:
+    """Return experiments by name, or by number: ``table 2``, ``figure-7``, ``fig8``."""
+    from gelato.paper.experiment import experiment_names, read_experiment
+
+    numbers: dict[str, str] = {}
+    for name in experiment_names():
+        paper = read_experiment(name).paper
+        # "in Table 2" and "beside Table 2" are parts of it, not the table.
+        if paper.startswith(("Table", "Figure")):
+            for kind, listed in re.findall(r"(Table|Figure)s? ([\d and]+)", paper):
+                for number in re.findall(r"\d+", listed):
+                    numbers[f"{kind.lower()} {number}"] = name
+    found = []
+    spoken = re.sub(
+        r"\b(table|tab\.?|figure|fig\.?)[\s_-]*(\d+)\b",
+        lambda match: f"{match[1][:3].lower()}:{match[2]}",
+        " ".join(words),
+        flags=re.IGNORECASE,
+    )
+    for word in spoken.split():
+        kind, colon, number = word.partition(":")
+        if not colon:
+            found.append(word)
+            continue
+        title = f"{ {'tab': 'table', 'fig': 'figure'}[kind] } {number}"
+        if title not in numbers:
+            raise UsageError(
+                f"There is nothing to reproduce for {title} of the paper.",
+                hint=f"There is: {', '.join(numbers)}.",
+            )
+        found.append(numbers[title])
+    return list(dict.fromkeys(found))
 
 
 def _known_names(given: str, known: set[str], what: str) -> list[str]:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from gelato.comparison.runs import RESAMPLED
 from gelato.graph import FloatArray
@@ -102,6 +101,8 @@ def _margin(parts: Sequence[tuple[float, float]], confidence: float) -> float:
 
     Several are added, with the degrees of freedom of Welch and Satterthwaite.
     """
+    from scipy.special import stdtrit
+
     total = sum(variance for variance, _ in parts)
     if total <= 0:
         return 0.0

@@ -14,7 +14,7 @@ from gelato.engines import Engine, current_engine, use_engine, use_threads
 from gelato.errors import UsageError
 from gelato.graph import Graph
 from gelato.io import as_graph
-from gelato.models.base import fitted
+from gelato.models.base import Learner, fitted
 from gelato.models.registry import make, parameter_names
 from gelato.ranking import Evaluation, evaluate
 from gelato.ranking.pair_scores import score_pairs
@@ -171,6 +171,7 @@ def measure(
         raise UsageError(
             "There is nothing to compare.", hint="Name at least one model."
         )
+    _refuse_fixed(contenders, splits)
     engine = current_engine()
     if engine is not None and engine.name != "local":
         plan = Plan(contenders, splits, protocols, budget)
@@ -191,6 +192,24 @@ def measure(
                 place += 1
     if progress is not None:
         progress("", total, total)
+
+
+def _refuse_fixed(contenders: Sequence[Contender], splits: Sequence[EdgeSplit]) -> None:
+    """Raise where one and the same scores would be measured on several splits.
+
+    Whatever they were made from, they know test edges of all splits but one.
+    """
+    if len({split.fingerprint for split in splits}) < 2:
+        return
+    for item in contenders:
+        if not all(isinstance(model, Learner) for model in item.models.values()):
+            raise UsageError(
+                f"{item.label!r} cannot be fitted, so its scores are the same on "
+                f"{len(splits)} splits: what is a test edge in one of them was known "
+                "in another.",
+                hint="Give an object with fit(split) that returns what scores, or "
+                "compare on one split: compare(split, ...).",
+            )
 
 
 def _run_item(plan: Plan, item: Item) -> list[dict[str, Any]]:

@@ -7,7 +7,11 @@ from gelato.datasets.load import (
     list_datasets,
     load_dataset,
 )
-from gelato.datasets.synthetic import GraphRecipe, make_graph
+from gelato.datasets.synthetic import (
+    GraphRecipe,
+    make_graph,
+    make_synthetic_graph,
+)
 
 __all__ = [
     "DatasetFacts",
@@ -17,4 +21,5 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "make_graph",
+    "make_synthetic_graph",
 ]

@@ -7,6 +7,8 @@ follows from the seed alone; nothing here costs more than the edges and words dr
 from __future__ import annotations
 
 import math
+import numbers
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,7 @@ _DEFAULT_MAX_DEGREE = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class GraphRecipe:
-    """The numbers behind :func:`~gelato.datasets.synthetic.make_graph`.
+    """The numbers behind :func:`~gelato.datasets.synthetic.make_synthetic_graph`.
 
     Parameters
     ----------
@@ -176,6 +178,24 @@ _FULL = 0.5
 
 
 def make_graph(nodes: int, **options: Any) -> Graph:
+    """Draw a synthetic graph; an old name of :func:`make_synthetic_graph`."""
+    if not isinstance(nodes, numbers.Integral):
+        raise UsageError(
+            "make_graph draws a synthetic graph of so many nodes, and reads no "
+            f"{type(nodes).__name__}.",
+            hint="For edges of your own: gelato.read_graph(edges), which also takes "
+            "frames, arrays and graphs of other libraries.",
+        )
+    warnings.warn(
+        "gelato.make_graph is now gelato.make_synthetic_graph; the old name goes with "
+        "the next release.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return make_synthetic_graph(nodes, **options)
+
+
+def make_synthetic_graph(nodes: int, **options: Any) -> Graph:
     """Draw an attributed graph with communities and power-law degrees.
 
     Every node has an expected degree from a power law and belongs to a community.
@@ -205,7 +225,7 @@ def make_graph(nodes: int, **options: Any) -> Graph:
 
     Examples
     --------
-    >>> make_graph(1000, average_degree=5, seed=1)
+    >>> make_synthetic_graph(1000, average_degree=5, seed=1)
     Graph(1,000 nodes, 2,500 undirected edges, 500 attributes)
     """
     recipe = GraphRecipe(nodes=nodes, **options)

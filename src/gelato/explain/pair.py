@@ -23,6 +23,7 @@ from gelato.explain.explanation import Explanation, MiddleNode, SharedAttribute,
 from gelato.explain.steps import attribute_name, attribute_rows, walk_edges
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
 from gelato.heuristics.attributes import DenseCosineScorer, SharedAttributeScorer
+from gelato.heuristics.linear import RidgeScorer
 from gelato.predict.links import count_common_neighbours
 from gelato.ranking import score_pairs
 from gelato.ranking.scorers import RowScorer, SumScorer, WalkScorer, as_scorer
@@ -213,6 +214,8 @@ def explain_pair(
             (top, top_edges, top_attributes),
             about,
         )
+    if isinstance(scorer, RidgeScorer):
+        return _explain_ridge(scorer, graph, pair, about, top)
     if isinstance(scorer, SharedAttributeScorer | DenseCosineScorer):
         return Explanation(**about, kind="attributes")
     if isinstance(scorer, WalkScorer):  # without a step: degrees only
@@ -222,6 +225,35 @@ def explain_pair(
         )
     note = "this model gives no walks: its score cannot be taken apart"
     return Explanation(**about, kind="score only", notes=(note,))
+
+
+def _explain_ridge(
+    scorer: RidgeScorer, graph: Graph, pair: IntArray, about: dict[str, Any], top: int
+) -> Explanation:
+    """Tell a ridge walk as the exact sum over the neighbours of both nodes.
+
+    A walk ``u - k - v`` is what the link of ``u`` and ``k`` says about ``v``, or that
+    of ``v`` and ``k`` about ``u``; it may speak against the link.
+    """
+    terms = scorer.terms(*pair.tolist())
+    terms.sort(key=lambda term: -abs(term[2]))
+    total = sum(amount for *_, amount in terms)
+    kept = terms[:top]
+    u, v = about["source"], about["target"]
+    ids = graph.node_ids
+    return Explanation(
+        **about,
+        kind="walks",
+        walks=tuple(
+            Walk((u, ids[k : k + 1].tolist()[0], v), amount, False)
+            for k, _, amount in kept
+        ),
+        steps=2,
+        num_walks=len(terms),
+        walk_score=total,
+        covered=sum(amount for *_, amount in kept) / total if total else 0.0,
+        chance=about["score"] - total,
+    )
 
 
 def _about(

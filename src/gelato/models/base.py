@@ -424,6 +424,8 @@ class Model(Parametrised, ABC):
             validation=self.validation_counts_,
         )
         self._store(run)
+        if self.over_newer_graph_:
+            run.facts["over_newer_graph"] = True
         return save_run(folder, run)
 
     def _store(self, run: Run) -> None:

@@ -65,6 +65,12 @@ _BUILTIN = (
         "autocovariance on edges and attribute-similar pairs",
     ),
     (
+        "stack",
+        "both",
+        "models.stack:Stack",
+        "trees on pair features, learned from hidden edges",
+    ),
+    (
         "mlp",
         "trained",
         "models.mlp:MLP",
@@ -345,5 +351,6 @@ def restore(run: Run, folder: str | os.PathLike[str]) -> Any:
         ) from error
     model.graph_, model.split_ = run.graph, run.split
     model.validation_counts_ = run.validation
+    model.over_newer_graph_ = run.facts.get("over_newer_graph", False)
     model._restore(run)
     return model

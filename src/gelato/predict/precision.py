@@ -21,9 +21,13 @@ from gelato.ranking.candidates import AllPairs, Candidates
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.scorers import RowScorer, as_scorer
 from gelato.splits import EdgeSplit
+from gelato.text import plural
 
 # Fewer found edges than this give no share worth quoting, so the best ranks share one.
 LEAST_FOUND = 10
+# How many links are supposed to be missing, as a share of the known edges: one for
+# every ten. Nobody knows; one figure for all lists makes them comparable.
+MISSING_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,9 @@ class PrecisionCurve:
         return expected
 
 
-def precision_curve(counts: RankCounts, *, hidden: int | None = None) -> PrecisionCurve:
+def precision_curve(
+    counts: RankCounts, *, hidden: float | None = None
+) -> PrecisionCurve:
     """Return the precision to expect at every rank, from a ranking of held-out edges.
 
     Precision is measured where a held-out edge (or a group of tied ones) stands, with
@@ -79,18 +85,17 @@ def precision_curve(counts: RankCounts, *, hidden: int | None = None) -> Precisi
     ----------
     counts : RankCounts
         How the held-out edges rank among all pairs that were not known.
-    hidden : int, optional
-        How many edges were hidden from the model in all, if only a random part of them
-        are the positives of ``counts``: the others were counted as misses and are put
-        right by their share. Default: the positives are all.
+    hidden : float, optional
+        How many links are missing, if not as many as there are positives: precision
+        is as many times larger or smaller. Default: as many as the positives.
 
     Notes
     -----
     What it estimates: the share of true links among the candidates ranked at least
-    this high, in a graph that lacks as many links as were hidden. A graph that lacks
-    twice as many has about twice the precision, one that lacks nothing has none; and
-    true links that nobody has recorded counted as misses here, so that the figure is
-    low rather than high for the graph that it was measured on.
+    this high, in a graph that lacks ``hidden`` links. A graph that lacks twice as many
+    has about twice the precision, one that lacks nothing has none; and true links that
+    nobody has recorded counted as misses here, so that the figure is low rather than
+    high for the graph that it was measured on.
     """
     positives = counts.num_positives
     if positives == 0:
@@ -98,7 +103,7 @@ def precision_curve(counts: RankCounts, *, hidden: int | None = None) -> Precisi
             "There are no positives to rank.",
             hint="The held-out part is empty: hold out a larger share of the edges.",
         )
-    scale = 1.0 if hidden is None else max(1.0, hidden / positives)
+    scale = 1.0 if hidden is None else hidden / positives
     found: IntArray = np.cumsum(counts.positives)
     at_least = found + counts.above + counts.tied
     # One observation for the first edges together, then one for every tied group.
@@ -272,10 +277,7 @@ def expect(
             f"{len(split.valid):,} validation edges is a candidate"
         )
     counts = validation.rank(positives, rule, whole=scope.is_open)
-    # The test edges are as good as the validation edges only in a random split.
-    hidden_share = 1 + len(split.test) / len(split.valid)
-    scale = hidden_share if split.kind == "random" else 1.0
-    curve = precision_curve(counts, hidden=round(scale * len(positives)))
+    curve = precision_curve(counts, hidden=missing_links(split, len(positives)))
     here = scope.rule(graph, graph.edges)
     assert here is not None
     expected = np.full(len(pairs), np.nan)
@@ -284,10 +286,17 @@ def expect(
     if inside.any():
         ranks = _overall_ranks(scorer, here, canonical[inside])
         expected[inside] = curve.at(ranks, here.count)
-    note = _source_note(split, len(positives), curve.num_candidates, scale)
-    if validation.model.training_ is not None:
-        note += "; these edges also chose the epoch, so that it is a little high"
-    return expected, note
+    trained = validation.model.training_ is not None
+    return expected, _source_note(len(positives), trained=trained)
+
+
+def missing_links(split: EdgeSplit, positives: int) -> float:
+    """Return how many links are supposed to be missing, where so many were ranked.
+
+    All validation edges stand for one missing link per ten known edges, whatever share
+    of the edges they are; some of them stand for their part of it.
+    """
+    return MISSING_SHARE * split.graph.num_edges * positives / len(split.valid)
 
 
 def _overall_ranks(scorer: RowScorer, rule: Candidates, pairs: IntArray) -> IntArray:
@@ -298,16 +307,11 @@ def _overall_ranks(scorer: RowScorer, rule: Candidates, pairs: IntArray) -> IntA
     return ranks_at_least(counts, scores)[inverse.ravel()]
 
 
-def _source_note(
-    split: EdgeSplit, ranked: int, num_candidates: int, scale: float
-) -> str:
-    hidden = len(split.valid) + (len(split.test) if scale > 1 else 0)
-    share = hidden / max(1, split.graph.num_edges)
-    few = " (few: take it as a rough guide)" if ranked < 100 else ""
+def _source_note(ranked: int, *, trained: bool) -> str:
+    few = ", few: a rough guide" if ranked < 100 else ""
+    epoch = "; they also chose the epoch, so it is a little high" if trained else ""
     return (
-        "expected_precision: the share of true links among all candidates that score "
-        "at least as high, in a graph that lacks as many links as were hidden to "
-        f"measure it ({hidden:,}, {share:.0%} of the edges); it grows and falls with "
-        f"how many really are missing. From the ranks of {ranked:,} validation "
-        f"edges{few} among {num_candidates:,} pairs; not the probability of a link"
+        "expected_precision: the share of true links to expect among all pairs that "
+        f"score at least this high, if {MISSING_SHARE:.0%} of the links are missing "
+        f"(from the ranks of {plural(ranked, 'validation edge')}{few}{epoch})"
     )

@@ -6,6 +6,7 @@ the negatives stay: their number is large, and they are all there is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,21 @@ def locate_positives(counts: RankCounts, scores: FloatArray) -> RankedPositives:
     ascending = counts.scores[::-1]
     group: IntArray = len(ascending) - 1 - np.searchsorted(ascending, scores)
     return RankedPositives(counts, group)
+
+
+def margin(error: float, size: int, confidence: float = 0.95) -> float:
+    """Return the half-width of an interval from a bootstrap standard error.
+
+    ``size`` positives were drawn again; few of them know their own spread badly, and
+    draws with replacement spread by ``(n - 1) / n`` too little.
+    """
+    from scipy.special import stdtrit
+
+    if size < 2:
+        return math.inf
+    freedom = min(size, RESAMPLES) - 1
+    wider = math.sqrt(size / (size - 1))
+    return float(stdtrit(freedom, (1 + confidence) / 2)) * error * wider
 
 
 def paired_gain(

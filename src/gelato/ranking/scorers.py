@@ -7,6 +7,7 @@ so that the cost follows the graph and not n^2.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ BLOCK_CELLS = 2_000_000
 _BLOCK_ROWS = 512
 # Enough spans to keep workers evenly busy, few enough to send and merge at no cost.
 _SPANS = 256
+# Rows of a function that are looked at before all others, and what is mere rounding.
+_TRIED_ROWS, _ROUNDING = 8, 1e-5
 
 
 @dataclass(frozen=True)
@@ -262,7 +265,11 @@ class MatrixScorer:
 
 @dataclass(frozen=True, eq=False)
 class CallableScorer:
-    """Scores computed by the user's function ``rows -> (len(rows), n)``."""
+    """Scores computed by the user's function ``rows -> (len(rows), n)``.
+
+    ``rows`` is an int64 array of node indices (places in ``graph.node_ids``); the
+    result holds a score of each of them with every node.
+    """
 
     function: Callable[[IntArray], Any]
 
@@ -286,10 +293,12 @@ def as_scorer(source: Any, graph: Any) -> RowScorer:
         return source.scorer(graph)
     if isinstance(source, RowScorer):
         return source
-    if callable(source):
-        return CallableScorer(source)
-    matrix = source if sp.issparse(source) else np.asarray(source)
     n = graph.num_nodes
+    if callable(source):
+        scorer = CallableScorer(source)
+        _try_function(scorer, n, directed=graph.directed)
+        return scorer
+    matrix = source if sp.issparse(source) else np.asarray(source)
     if getattr(matrix, "ndim", 0) != 2 or matrix.shape != (n, n):
         raise UsageError(
             f"Cannot score pairs with {type(source).__name__} of shape "
@@ -297,7 +306,61 @@ def as_scorer(source: Any, graph: Any) -> RowScorer:
             hint="Give a model, an object with score_rows(rows), a callable or an "
             "n x n matrix.",
         )
-    return MatrixScorer(sp.csr_array(matrix) if sp.issparse(matrix) else matrix)
+    made = MatrixScorer(sp.csr_array(matrix) if sp.issparse(matrix) else matrix)
+    if not graph.directed:
+        for rows in row_blocks(np.arange(n), np.full(n, n)):
+            _refuse_one_sided(made.score_rows(rows), made.matrix[:, rows], rows)
+    return made
+
+
+def _try_function(scorer: CallableScorer, num_nodes: int, *, directed: bool) -> None:
+    """Ask a function for a few rows, so that a wrong one fails at once and clearly."""
+    rows = np.unique(np.linspace(0, num_nodes - 1, _TRIED_ROWS).astype(np.int64))
+    if not num_nodes:
+        return
+    try:
+        inspect.signature(scorer.function).bind(rows)
+    except TypeError:
+        name = getattr(scorer.function, "__name__", type(scorer.function).__name__)
+        raise UsageError(
+            f"{name} cannot be called with one argument, the rows to score.",
+            hint="A function takes an array of node indices and returns an array of "
+            f"shape (len(rows), {num_nodes}).",
+        ) from None
+    except ValueError:
+        pass  # written in C, without a signature to look at
+    scores = checked_rows(scorer, rows, num_nodes)
+    if not directed:
+        _refuse_one_sided(scores[:, rows], scores[:, rows], rows, rows)
+
+
+def _refuse_one_sided(
+    scores: Any, turned: Any, rows: IntArray, columns: IntArray | None = None
+) -> None:
+    """Raise unless the scores of pairs are those of the pairs turned round.
+
+    ``turned[j, i]`` belongs to the pair whose score is ``scores[i, j]``; the score of
+    a node with itself does not matter. Rounding is let pass.
+    """
+    if sp.issparse(turned):
+        turned = turned.toarray()
+    ours, theirs = np.asarray(scores), np.asarray(turned).T
+    # Relative to the larger of the two; NaN is refused elsewhere, with its place.
+    size = np.maximum(np.abs(ours), np.abs(theirs))
+    with np.errstate(invalid="ignore"):
+        wrong = (np.abs(ours - theirs) > _ROUNDING * size) & np.isfinite(size)
+        wrong |= np.isinf(size) & (ours != theirs)
+    if not wrong.any():
+        return
+    i, j = np.argwhere(wrong)[0]
+    u, v = int(rows[i]), int(j if columns is None else columns[j])
+    raise InputError(
+        f"The scores are not symmetric, but the graph is undirected: the pair of the "
+        f"nodes {u} and {v} scores {ours[i, j]:g} one way and {theirs[i, j]:g} the "
+        "other.",
+        hint="Decide what the pair scores, for example by scores + scores.T; or read "
+        "the graph as directed.",
+    )
 
 
 def checked_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import Graph, IntArray
+from gelato.text import plural
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
@@ -38,6 +40,47 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
             "max_node": str(graph.node_ids[int(np.argmax(neighbours))]),
         }
     return facts
+
+
+_LOST = {
+    "self_loops": ("self-loop", "self-loops"),
+    "zero_weights": ("edge of weight 0", "edges of weight 0"),
+    "rows_without_id": ("row without an id", "rows without an id"),
+}
+
+
+def reading_text(reading: Mapping[str, Any] | None) -> str:
+    """Return what reading a graph dropped and merged, in a sentence.
+
+    Parameters
+    ----------
+    reading : mapping, optional
+        ``graph.reading``: what a :class:`gelato.io.ReadReport` tells.
+
+    Examples
+    --------
+    >>> reading_text({"edge_rows": 900, "self_loops": 20, "repeated_edges": 1})
+    '900 rows were read: 20 self-loops were dropped, 1 repeated edge was merged.'
+    """
+    if not reading or "edge_rows" not in reading:
+        return "What was dropped or merged when the graph was read is not recorded."
+    rows = f"{plural(int(reading['edge_rows']), 'row')} were read"
+    lost = [
+        plural(number, *words)
+        for name, words in _LOST.items()
+        if (number := int(reading.get(name) or 0))
+    ]
+    merged = int(reading.get("repeated_edges") or 0)
+    said = []
+    if lost:
+        one = len(lost) == 1 and lost[0].startswith("1 ")
+        said.append(f"{' and '.join(lost)} {'was' if one else 'were'} dropped")
+    if merged:
+        verb = "was" if merged == 1 else "were"
+        said.append(f"{plural(merged, 'repeated edge')} {verb} merged")
+    if not said:
+        return f"{rows}; nothing was dropped or merged."
+    return f"{rows}: {', '.join(said)}."
 
 
 def degree_bucket_edges(largest: int) -> list[tuple[int, int]]:

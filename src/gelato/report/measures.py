@@ -12,12 +12,17 @@ from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 from gelato.kernels.hops import hops_within_three
 from gelato.models.registry import facts_of, make
 from gelato.predict.links import count_common_neighbours
-from gelato.predict.precision import PrecisionCurve, precision_curve
+from gelato.predict.precision import (
+    MISSING_SHARE,
+    PrecisionCurve,
+    missing_links,
+    precision_curve,
+)
 from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pairs
 from gelato.ranking.candidates import all_pairs
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.evaluate import Part
-from gelato.ranking.resampling import locate_positives, paired_gain
+from gelato.ranking.resampling import locate_positives, margin, paired_gain
 from gelato.ranking.scorers import RowScorer
 from gelato.report.describe import bucket_name, degree_bucket_edges, neighbour_counts
 from gelato.splits import EdgeSplit
@@ -81,7 +86,8 @@ def gain_over(
     Returns
     -------
     dict
-        ``gain``, and its bootstrap standard ``error`` over the held-out edges.
+        ``gain``, its bootstrap standard ``error`` over the held-out edges, and the
+        ``margin`` of its 95 % interval (null where a single edge is held out).
     """
     positives, graph = split.positives(part), split.train_graph
     placed = [
@@ -92,7 +98,8 @@ def gain_over(
         for one in (model, make(other).fit(split))
     ]
     gain, error = paired_gain(*placed)
-    return {"gain": gain, "error": error}
+    width = margin(error, len(positives))
+    return {"gain": gain, "error": error, "margin": width}
 
 
 def ranking_row(name: str, result: Evaluation, fit_seconds: float) -> dict[str, Any]:
@@ -211,18 +218,19 @@ def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
         before = model.scorer(split.train_graph)
         counts = rank_counts(before, split.valid, rule)
         model.validation_counts_ = counts  # the list of links asks for it again
-    hidden = len(split.valid) + (len(split.test) if split.kind == "random" else 0)
+    hidden = missing_links(split, len(split.valid))
     curve = precision_curve(counts, hidden=hidden)
     here = all_pairs(split.graph, split.graph.edges).count
     if here == 0:
         return None
-    ks = np.unique(np.geomspace(1, min(here, 20 * hidden), _POINTS).astype(int))
+    ks = np.unique(
+        np.geomspace(1, min(here, max(1.0, 20 * hidden)), _POINTS).astype(int)
+    )
     return {
         "k": ks.tolist(),
         "precision": curve.at(ks, here).tolist(),
         "validation_edges": len(split.valid),
-        "hidden": hidden,
-        "hidden_share": hidden / max(1, split.graph.num_edges),
+        "missing_share": MISSING_SHARE,
         "cut_offs": _cut_offs(curve, here),
     }
 

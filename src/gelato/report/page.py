@@ -23,12 +23,14 @@ from markupsafe import Markup
 from gelato.errors import UsageError
 from gelato.io import write_text_atomic
 from gelato.report import charts
+from gelato.report.describe import reading_text
 from gelato.report.verdicts import LONGEST, comparison_verdict, run_verdict
 from gelato.text import (
     count,
     paired_difference,
     percent,
     percent_margin,
+    plural,
     printable,
     score,
     short_percent,
@@ -65,6 +67,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
+def _notes(s: dict[str, Any]) -> list[str]:
+    """Return the notes on the graph and the model, but what reading tells anyway."""
+    told = ("dropped ", "merged ") if s["data"].get("reading") else ()
+    own = [note for note in s["data"]["notes"] if not note.startswith(told)]
+    return [*own, *s["notes"]]
+
+
 def _run(s: dict[str, Any]) -> Iterator[str]:
     yield f"# {inert(s['name'])}: {inert(s['model']['name'])}"
     yield ""
@@ -72,18 +81,21 @@ def _run(s: dict[str, Any]) -> Iterator[str]:
     yield ""
     data, split = s["data"], s["split"]
     yield (
-        f"{count(data['nodes'])} nodes, {count(data['edges'])} edges, "
-        f"{count(data['attributes']['count'])} attributes, "
-        f"{count(data['components'])} components, "
-        f"{count(data['isolated'])} nodes without an edge."
+        f"{plural(data['nodes'], 'node')}, {plural(data['edges'], 'edge')}, "
+        f"{plural(data['attributes']['count'], 'attribute')}, "
+        f"{plural(data['components'], 'component')}, "
+        f"{plural(data['isolated'], 'node')} without an edge."
     )
+    yield reading_text(data.get("reading"))
+    yield from (f"Note: {_escaped(printable(note))}." for note in _notes(s))
     if split is not None:
         yield (
             f"Split {split['fingerprint']}: {split['train']:,} training, "
             f"{split['valid']:,} validation, {split['test']:,} test edges."
         )
     if s["choice"] is not None:
-        yield f"Chosen by the validation edges: {inert(s['choice']['reason'])}."
+        reason = _escaped(printable(s["choice"]["reason"]))
+        yield f"Chosen by the validation edges: {reason}."
     yield ""
     if s["ranking"] is not None:
         yield from _measured(s)
@@ -156,7 +168,8 @@ def _comparison(s: dict[str, Any]) -> Iterator[str]:
     against = f"against {inert(s['against'])}"
     head = ("method", "runs", "AP", against, "prec@100%", "hits@100", "AUC")
     yield from _table(head, rows)
-    for line in [*s["verdicts"], *s["meaning"]]:
+    read = [reading_text(s["reading"])] if s["reading"] else []
+    for line in [*s["verdicts"], *s["meaning"], *read]:
         yield f"- {_escaped(line)}"
 
 
@@ -259,6 +272,8 @@ def _run_parts(summary: dict[str, Any]) -> dict[str, Any]:
             for key, text in _SECTIONS.items()
             if summary[key] is not None
         ],
+        "reading": reading_text(summary["data"].get("reading")),
+        "notes": _notes(summary),
         "degrees": charts.degree_chart(summary["data"]),
         "heats": None if maps is None else charts.heat_images(maps),
         "heat_data": None if maps is None else _heat_data(maps),
@@ -314,5 +329,6 @@ def _comparison_parts(summary: dict[str, Any]) -> dict[str, Any]:
         "verdict": comparison_verdict(summary),
         "sections": [("ranking", "Ranking"), ("runs", "Runs")],
         "best": {key: max(entry["mean"][key] for entry in fair) for key in METRICS},
+        "reading": reading_text(summary["reading"]) if summary["reading"] else "",
         "chart": charts.comparison_chart(fair),
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from gelato.comparison.runs import RESAMPLED, measure_fitted
 from gelato.comparison.summary import (
@@ -18,10 +20,12 @@ from gelato.comparison.summary import (
     unadjusted,
 )
 from gelato.errors import InputError, StoredFileError
+from gelato.graph import Graph
 from gelato.models.registry import restore
 from gelato.report.contents import FORMAT
 from gelato.report.verdicts import LONGEST
-from gelato.storage import read_run
+from gelato.splits import EdgeSplit
+from gelato.storage import Run, read_run
 from gelato.text import plain, shortened
 from gelato.version import __version__
 
@@ -33,21 +37,20 @@ _TEXTS = ("model", "protocol")
 def summarise_runs(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     """Evaluate several run folders and return what a report shows about them.
 
-    Every run is measured on its own split; runs of one model (other seeds or splits)
-    are taken together. All of them need test edges.
+    Every run is measured on its own split; runs of one model with the same parameters
+    (other seeds or splits) are taken together. All of them need test edges of one
+    graph, and every model the same splits: numbers of others say nothing about who is
+    better.
     """
+    runs = {str(folder): read_run(folder) for folder in folders}
+    labels = rival_names(runs)
+    refuse_strangers(runs, labels)
     rows = []
-    for folder in folders:
-        run = read_run(folder)
+    for folder, run in runs.items():
         model = restore(run, folder)
-        if model.split_ is None or not len(model.split_.test):
-            raise StoredFileError(
-                f"{folder} holds out no test edges, so it cannot be compared.",
-                hint="Fit it with --test SHARE.",
-            )
         training = run.metrics.get("training") or {}
         about = {
-            "model": model.name,
+            "model": labels[folder],
             "run": Path(folder).resolve().name,
             "seed": run.parameters.get("seed"),
         }
@@ -59,7 +62,65 @@ def summarise_runs(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
             resample=True,
         )
         rows += [_completed(about | row) for row in measured]
-    return summarise_rows(rows)
+    return summarise_rows(rows, reading=next(iter(runs.values())).graph.reading)
+
+
+def rival_names(runs: Mapping[str, Run]) -> dict[str, str]:
+    """Return what each run is called: its model, with parameters that tell it apart."""
+    told = {}
+    for folder, run in runs.items():
+        others = [x.parameters for x in runs.values() if x.model == run.model]
+        apart = [
+            name
+            for name in run.parameters
+            if name != "seed"
+            and any(x.get(name) != run.parameters[name] for x in others)
+        ]
+        inside = ", ".join(f"{name} = {run.parameters[name]}" for name in apart)
+        told[folder] = f"{run.model} ({inside})" if inside else run.model
+    return told
+
+
+def refuse_strangers(runs: Mapping[str, Run], labels: Mapping[str, str]) -> None:
+    """Raise unless all runs are of one graph, and every model of the same splits."""
+    splits: dict[str, EdgeSplit] = {}
+    for folder, run in runs.items():
+        if run.split is None or not len(run.split.test):
+            raise StoredFileError(
+                f"{folder} holds out no test edges, so it cannot be compared.",
+                hint="Fit it with --test SHARE.",
+            )
+        splits[folder] = run.split
+    first, *others = runs
+    for other in others:
+        if not _same_graph(runs[first].graph, runs[other].graph):
+            _refuse_pair("graphs", splits, first, other)
+    seen: dict[str, set[str]] = {}
+    for folder, split in splits.items():
+        seen.setdefault(labels[folder], set()).add(split.fingerprint)
+    for folder, split in splits.items():
+        for other, name in labels.items():
+            if split.fingerprint not in seen[name]:
+                _refuse_pair("splits", splits, folder, other)
+
+
+def _same_graph(one: Graph, other: Graph) -> bool:
+    return (
+        one.directed == other.directed
+        and np.array_equal(one.edges, other.edges)
+        and one.node_ids.tolist() == other.node_ids.tolist()
+    )
+
+
+def _refuse_pair(
+    what: str, splits: Mapping[str, EdgeSplit], one: str, other: str
+) -> NoReturn:
+    names = " and ".join(f"{x} ({splits[x].fingerprint})" for x in (one, other))
+    raise InputError(
+        f"{names} are runs on different {what}, so that their numbers cannot be "
+        "compared.",
+        hint="Fit every model on the same split: --split-file RUN/split.parquet",
+    )
 
 
 def read_comparison(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -79,11 +140,20 @@ def read_comparison(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} holds no comparison.", hint=hint)
     against = document.get("against")
     reference = against if isinstance(against, str) else None
-    return summarise_rows([_completed(row) for row in rows], against=reference)
+    data = document.get("data")
+    reading = data.get("reading") if isinstance(data, dict) else None
+    return summarise_rows(
+        [_completed(row) for row in rows],
+        against=reference,
+        reading=reading if isinstance(reading, dict) else None,
+    )
 
 
 def summarise_rows(
-    rows: list[dict[str, Any]], *, against: str | None = None
+    rows: list[dict[str, Any]],
+    *,
+    against: str | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return means, intervals and paired differences by model, best first."""
     if all(row["protocol"] != "all" for row in rows):
@@ -99,6 +169,7 @@ def summarise_rows(
             "format": FORMAT,
             "gelato": __version__,
             "kind": "comparison",
+            "reading": None if reading is None else {**reading},
             "splits": sorted({row["split"] for row in rows}),
             "against": fair[0]["against"],
             "budget": next((e["budget"] for e in fair if e["budget"]), None),

@@ -54,10 +54,17 @@ def run_verdict(summary: dict[str, Any]) -> str:
 def _doubt(found: dict[str, Any]) -> str:
     """Return a word of caution where so few edges cannot tell two methods apart."""
     beside = found.get("against_heuristic")
-    if beside is None or abs(beside["gain"]) > 2 * beside["error"]:
+    if beside is None:
         return ""
-    gain, error = 100 * abs(beside["gain"]), 100 * beside["error"]
-    return f", a difference of {gain:.2g} ± {error:.2g} points that may be chance"
+    if beside["margin"] is None:
+        return ", which a single held-out edge cannot tell from chance"
+    if abs(beside["gain"]) > beside["margin"]:
+        return ""
+    gain, width = 100 * abs(beside["gain"]), 100 * beside["margin"]
+    return (
+        f", a difference of {gain:.2g} ± {width:.2g} points (95 % interval) that may "
+        "be chance"
+    )
 
 
 def comparison_verdict(summary: dict[str, Any]) -> str:

@@ -1,0 +1,192 @@
+"""Rows of the ridge walk: neighbours' rows of a symmetric inverse, added up.
+
+With P the inverse, row u of ``A P`` is a sum of rows of P, and row u of ``P A`` a
+gather from row u of P. Both are written for a block of rows; nothing is n x n but P.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
+    """Write both halves of the ridge walk's score of whole rows.
+
+    Parameters
+    ----------
+    rows : (b,) int64
+        Rows to score.
+    graph : (indptr, indices, data)
+        CSR of the symmetric adjacency matrix A.
+    inverse : (n, n) float
+        P, symmetric.
+    diagonal : (n,) float64
+        Diagonal of P.
+    out : (2, b, n) float
+        ``out[0, i, v] = (A B)[u, v]`` and ``out[1, i, v] = (A B)[v, u]`` with
+        ``B = -P / diag(P)`` by columns and a zero diagonal.
+    """
+    indptr, indices, data = graph
+    n = indptr.size - 1
+    total = np.empty(n, dtype=inverse.dtype)
+    for i in range(rows.size):
+        u = rows[i]
+        total[:] = 0
+        for slot in range(indptr[u], indptr[u + 1]):
+            row, weight = inverse[indices[slot]], inverse.dtype.type(data[slot])
+            for v in range(n):
+                total[v] += weight * row[v]
+        own = inverse[u]
+        for v in range(n):
+            back = 0.0
+            for slot in range(indptr[v], indptr[v + 1]):
+                back += data[slot] * own[indices[slot]]
+            out[0, i, v] = -total[v] / diagonal[v]
+            out[1, i, v] = -back / diagonal[u]
+        for slot in range(indptr[u], indptr[u + 1]):
+            # B has a zero diagonal: the step v -> v does not count.
+            out[0, i, indices[slot]] += data[slot]
+            out[1, i, indices[slot]] += data[slot]
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(
+    k: int,
+    amount: float,
+    graph: Any,
+    residual: Any,
+    seen: Any,
+    nodes: Any,
+    count: int,
+) -> int:
+    """Take ``amount * N^2[k]`` off the residual; list nodes that were not seen."""
+    indptr, indices, data = graph
+    for a in range(indptr[k], indptr[k + 1]):
+        middle = indices[a]
+        part = amount * data[a]
+        for b in range(indptr[middle], indptr[middle + 1]):
+            v = indices[b]
+            residual[v] -= part * data[b]
+            if not seen[v]:
+                seen[v] = True
+                nodes[count] = v
+                count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def push_columns(
+    columns: Any,
+    graph: Any,
+    pivots: Any,
+    mu: float,
+    limits: Any,
+    out: Any,
+) -> Any:
+    """Solve ``(N^2 + mu I) x = e_u`` for single columns, locally and approximately.
+
+    Gauss-Southwell by rounds: every node whose residual exceeds the tolerance gives
+    its residual to ``x`` and spreads it over its two-step neighbourhood; what is
+    smaller stays. The cost follows the nodes that matter to u, not n.
+
+    Parameters
+    ----------
+    columns : (b,) int64
+        Which columns of the inverse.
+    graph : (indptr, indices, data)
+        CSR of the symmetric normalised matrix N.
+    pivots : (n,) float64
+        Diagonal of ``N^2 + mu I``.
+    mu : float
+        The ridge.
+    limits : (tolerance, rounds)
+        Residuals up to ``tolerance * pivot`` stay; at most so many rounds.
+    out : (indptr, indices, data)
+        Filled with CSR rows; ``indices`` and ``data`` have room for ``indptr[-1]``
+        as first given: a column that does not fit keeps its largest entries.
+
+    Returns
+    -------
+    int
+        Entries filled.
+    """
+    tolerance, rounds = limits
+    out_indptr, out_indices, out_data = out
+    n = pivots.size
+    x, residual = np.zeros(n), np.zeros(n)
+    seen = np.zeros(n, dtype=np.bool_)
+    nodes = np.empty(n, dtype=np.int32)
+    filled = 0
+    out_indptr[0] = 0
+    for i in range(columns.size):
+        u = columns[i]
+        residual[u] = 1.0
+        seen[u] = True
+        nodes[0] = u
+        count = 1
+        for _ in range(rounds):
+            moved = False
+            stop = count
+            for j in range(stop):
+                k = nodes[j]
+                amount = residual[k] / pivots[k]
+                if abs(amount) > tolerance:
+                    moved = True
+                    x[k] += amount
+                    residual[k] -= mu * amount
+                    count = _spread(k, amount, graph, residual, seen, nodes, count)
+            if not moved:
+                break
+        for j in range(count):
+            k = nodes[j]
+            if x[k] != 0.0 and filled < out_data.size:
+                out_indices[filled] = k
+                out_data[filled] = x[k]
+                filled += 1
+            x[k] = residual[k] = 0.0
+            seen[k] = False
+        out_indptr[i + 1] = filled
+    return filled
+
+
+@numba.njit(cache=True, nogil=True)
+def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
+    """Write what the ridge walk says of pairs that are not edges, sorted by node.
+
+    ``(A B)[u, v]`` and ``(A B)[v, u]``; the partial correlation
+    ``-P_uv / sqrt(P_uu P_vv)``; and the sum of both halves with each neighbour over
+    the root of its degree. The rest is as for :func:`ridge_rows`.
+    """
+    indptr, indices, data = graph
+    n = indptr.size - 1
+    total = np.zeros(n, dtype=inverse.dtype)
+    even = np.zeros(n, dtype=inverse.dtype)
+    roots = np.sqrt(np.maximum(np.diff(indptr), 1)).astype(inverse.dtype)
+    p = 0
+    while p < len(pairs):
+        u = pairs[p, 0]
+        total[:] = 0
+        even[:] = 0
+        for slot in range(indptr[u], indptr[u + 1]):
+            row, weight = inverse[indices[slot]], inverse.dtype.type(data[slot])
+            less = weight / roots[indices[slot]]
+            for v in range(n):
+                total[v] += weight * row[v]
+                even[v] += less * row[v]
+        own = inverse[u]
+        while p < len(pairs) and pairs[p, 0] == u:
+            v = pairs[p, 1]
+            back, even_back = 0.0, 0.0
+            for slot in range(indptr[v], indptr[v + 1]):
+                amount = data[slot] * own[indices[slot]]
+                back += amount
+                even_back += amount / roots[indices[slot]]
+            out[p, 0] = -total[v] / diagonal[v]
+            out[p, 1] = -back / diagonal[u]
+            out[p, 2] = -own[v] / np.sqrt(diagonal[u] * diagonal[v])
+            out[p, 3] = -even[v] / diagonal[v] - even_back / diagonal[u]
+            p += 1

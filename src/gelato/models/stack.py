@@ -1,0 +1,468 @@
+"""The stack: cheap pair features, combined by trees that learn from hidden edges."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Hashable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from gelato import heuristics
+from gelato.errors import StoredFileError, UsageError
+from gelato.explain.explanation import Explanation
+from gelato.explain.pair import explain_pair
+from gelato.graph import FloatArray, Graph, IntArray
+from gelato.io.locking import locked_folder
+from gelato.models.base import Model, refuse_other_attributes
+from gelato.parameters import flag, number, whole
+from gelato.predict.prediction import Prediction
+from gelato.ranking.scorers import RowScorer
+from gelato.splits import EdgeSplit, as_data, split_edges
+from gelato.stacking.attributes import node_attributes
+from gelato.stacking.calibration import LinkPrecision, link_precision, unseen_scores
+from gelato.stacking.features import FeatureTable
+from gelato.stacking.folds import Fold, fold_count, kept_folds
+from gelato.stacking.gate import LEAST_EDGES, Choice, choose
+from gelato.stacking.measures import Measures
+from gelato.stacking.ranker import Ranker, TreeSettings, fit_ranker, tree_library
+from gelato.stacking.reasons import StackExplanation, explained, reasons
+from gelato.stacking.scorer import StackScorer, lifted
+from gelato.stacking.start import LinearStart
+from gelato.storage import Run, make_folder
+
+FEWEST_EDGES = 50
+"""Training edges below which nothing is learned."""
+
+_FALLBACK = "ac"
+_SCORED = 200_000  # candidates whose features are held at a time
+_PLAIN = ("ra", "ac", "ease")
+FoldReport = Callable[[int, int], None]
+
+
+class Stack(Model):
+    """Trees on pair features, learned from hidden edges.
+
+    Some training edges are hidden, everything is computed again without them, and
+    gradient-boosted trees learn which features the hidden edges have. Validation
+    edges then decide whether the trees, a mixture or a plain score ranks. Candidates
+    are ranked by the result, all other pairs below them by autocovariance.
+
+    Parameters
+    ----------
+    folds : int, optional
+        Times that a tenth of the training edges is hidden, 1 to 10; default: until
+        there are about 4,000 hidden edges.
+    rounds : int
+        Trees per ranker; three rankers are averaged.
+    gate : bool
+        Whether validation edges may mix in, or prefer, a plain score.
+    budget : float, optional
+        Seconds that fitting may take, about: folds and trees are cut to fit. Results
+        then depend on the machine.
+    valid : float
+        Share of the edges held out for validation when fitted on a bare graph.
+    seed : int
+        Decides what folds hide, which negatives they draw, and the trees.
+
+    Attributes
+    ----------
+    ranker_ : Ranker or None
+        The trees; None where a heuristic is used instead.
+    choice_ : Choice
+        What validation edges decided.
+    precision_ : LinkPrecision or None
+        What scores are worth.
+    notes_ : tuple of str
+        What people should know.
+
+    Examples
+    --------
+    >>> Stack(seed=1)
+    Stack(seed=1)
+    """
+
+    name = "stack"
+    summary = "trees on pair features, learned from hidden edges"
+    undirected_only = True
+
+    folds: int | None = whole(None, most=10)
+    rounds: int = whole(150)
+    gate: bool = flag(True)
+    budget: float | None = number(None, above=0)
+    valid: float = number(0.05, least=0, below=1)
+    seed: int = whole(0, least=0)
+
+    ranker_: Ranker | None
+    choice_: Choice
+    precision_: LinkPrecision | None
+    notes_: tuple[str, ...] = ()
+
+    def fit(
+        self,
+        data: Graph | EdgeSplit,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        on_fold: FoldReport | None = None,
+    ) -> Self:
+        """Learn from hidden training edges; choose by validation edges.
+
+        Parameters
+        ----------
+        data : Graph or EdgeSplit
+            A bare graph holds out ``valid`` of its own edges for validation.
+        folder : path, optional
+            Where folds are kept once they are computed.
+        resume : bool
+            Use the folds that the folder keeps of the same fit, if there are any.
+        on_fold : callable, optional
+            Told of (folds done, folds in all).
+        """
+        data = as_data(data)
+        graph = data.graph if isinstance(data, EdgeSplit) else data
+        graph.require_undirected(f"{self.summary} ({self.name})")
+        few = graph.num_edges < FEWEST_EDGES
+        if isinstance(data, EdgeSplit) or few:
+            super().fit(data)
+        else:
+            super().fit(split_edges(data, valid=self.valid, test=0.0, seed=self.seed))
+        self._scorers: dict[str, RowScorer] = {}
+        self.ranker_, self.precision_ = None, None
+        self.choice_, self.notes_ = Choice("plain", _FALLBACK), ()
+        train = self.graph_ if self.split_ is None else self.split_.train_graph
+        if few or train.num_edges < FEWEST_EDGES:
+            self.notes_ = (
+                f"{train.num_edges:,} training edges are too few to learn from (at "
+                f"least {FEWEST_EDGES}): pairs are ranked by {_FALLBACK}",
+            )
+            return self
+        tree_library()
+        place = None if folder is None else make_folder(folder)
+        with nullcontext() if place is None else locked_folder(place):
+            if place is not None and not resume:
+                (place / "folds.json").unlink(missing_ok=True)
+            self._learn(train, place, on_fold)
+        return self
+
+    def _learn(self, train: Graph, place: Any, on_fold: FoldReport | None) -> None:
+        clock = _Clock(self.budget)
+        attributes = node_attributes(train)
+        count = fold_count(train.num_edges) if self.folds is None else self.folds
+        folds: list[Fold] = []
+        for fold in kept_folds(
+            train,
+            attributes,
+            folds=count,
+            seed=int(self.seed),
+            folder=place,
+            identity=self._identity(train, count),
+        ):
+            folds.append(fold)
+            if on_fold is not None:
+                on_fold(len(folds), count)
+            if not clock.has_time_for_fold(len(folds)):
+                break
+        table = FeatureTable.of(Measures(train, attributes))
+        self.notes_ = _fold_notes(folds, count, attributes is None, train)
+        if not any(fold.labels.any() for fold in folds):
+            self.notes_ += (
+                f"no hidden edge is among the candidates: {_FALLBACK} ranks instead",
+            )
+            return
+        settings = clock.settings(TreeSettings(rounds=self.rounds))
+        run: dict[str, Any] = {"seed": int(self.seed)}
+        self.ranker_ = fit_ranker(folds, table.names, settings, **run)
+        unseen = unseen_scores(
+            folds, table.names, settings, num_nodes=train.num_nodes, **run
+        )
+        rows = (
+            np.concatenate(unseen),
+            np.concatenate([fold.labels for fold in folds]),
+            np.concatenate([fold.weights for fold in folds]),
+        )
+        self.precision_ = link_precision(*rows)
+        self._choose(table, folds, rows)
+
+    def _choose(
+        self, table: FeatureTable, folds: list[Fold], rows: tuple[Any, ...]
+    ) -> None:
+        """Let validation edges decide, and keep the scores of the training graph.
+
+        Where they are too few, the folds decide, by scores of trees that did not see
+        the rows they score.
+        """
+        trees, plain = self._candidate_scores(table, _PLAIN)
+        self.choice_ = Choice()
+        if self.gate:
+            n = table.measures.num_nodes
+            valid = (
+                np.empty((0, 2), np.int64) if self.split_ is None else self.split_.valid
+            )
+            answers = np.isin(table.candidates @ [n, 1], valid @ [n, 1])
+            if int(answers.sum()) >= LEAST_EDGES:
+                self.choice_ = choose(trees, plain, answers, len(valid))
+            else:
+                self.choice_ = _choose_by_folds(folds, table.names, rows)
+            self.notes_ += (self.choice_.note,)
+        if self.choice_.kind != "plain":
+            scorer = self._scorer_of(table, trees, plain.get(self.choice_.plain))
+            self._scorers[_digest(table.measures.graph)] = scorer
+
+    def scorer(self, graph: Graph) -> RowScorer:
+        """Return what scores pairs when the edges of ``graph`` are known."""
+        graph.require_undirected(f"{self.summary} ({self.name})")
+        if self.ranker_ is None or self.choice_.kind == "plain":
+            return _plain_scorer(self.choice_.plain, graph)
+        key = _digest(graph)
+        if key not in self._scorers:
+            table = self._table(graph)
+            names = (self.choice_.plain,) if self.choice_.plain else ()
+            trees, plain = self._candidate_scores(table, names)
+            made = self._scorer_of(table, trees, plain.get(self.choice_.plain))
+            # The training graph and the one at hand: more would only fill memory.
+            kept = list(self._scorers.items())[-1:]
+            self._scorers = dict([*kept, (key, made)])
+        return self._scorers[key]
+
+    def _scorer_of(
+        self, table: FeatureTable, trees: FloatArray, plain: FloatArray | None
+    ) -> StackScorer:
+        scores = self.choice_.combine(trees, plain)
+        graph = table.measures.graph
+        rest = heuristics.autocovariance(graph)
+        return StackScorer(rest, table.candidates, lifted(scores))
+
+    def _table(self, graph: Graph) -> FeatureTable:
+        refuse_other_attributes(self._fitted_graph(), graph)
+        assert self.ranker_ is not None
+        known = "cos" in self.ranker_.names
+        attributes = node_attributes(graph) if known else None
+        table = FeatureTable.of(Measures(graph, attributes))
+        if table.names != self.ranker_.names:
+            raise UsageError(
+                "The graph has other features than the one that the model was fitted "
+                "on.",
+                hint="Fit again on this graph.",
+            )
+        return table
+
+    def _candidate_scores(
+        self, table: FeatureTable, names: tuple[str, ...]
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Return the trees' scores of all candidates, and some plain scores."""
+        assert self.ranker_ is not None
+        pairs = table.candidates
+        trees = np.empty(len(pairs))
+        plain = {name: np.empty(len(pairs)) for name in names}
+        for start in range(0, len(pairs), _SCORED):
+            part = slice(start, start + _SCORED)
+            features = table.of_pairs(pairs[part])
+            trees[part] = self.ranker_.scores(features)
+            for name, scores in plain.items():
+                scores[part] = features[:, table.names.index(name)]
+        return trees, plain
+
+    def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
+        """Return what the groups of features add to the score of a pair.
+
+        Below them the walks that join both nodes, as autocovariance counts them.
+        """
+        graph = self._fitted_graph()
+        if self.ranker_ is None or self.choice_.kind == "plain":
+            return explain_pair(
+                _plain_scorer(self.choice_.plain, graph), graph, u, v, **options
+            )
+        walks = explain_pair(heuristics.autocovariance(graph), graph, u, v, **options)
+        pair = np.sort([[graph.index_of(u), graph.index_of(v)]], axis=1)
+        scorer = self.scorer(graph)
+        assert isinstance(scorer, StackScorer)
+        at = int(scorer.find(pair)[0])
+        if at < 0:
+            note = (
+                "the pair is not among the candidates of the stack: it stands below "
+                "them, by autocovariance"
+            )
+            return replace(walks, notes=(*walks.notes, note))
+        return self._explain_candidate(walks, pair, float(scorer.scores[at]))
+
+    def _explain_candidate(
+        self, walks: Explanation, pair: IntArray, score: float
+    ) -> StackExplanation:
+        assert self.ranker_ is not None
+        table = self._table(self._fitted_graph())
+        features = table.of_pairs(pair)
+        parts = self.ranker_.contributions(features)[0]
+        worth: tuple[float, ...] = ()
+        if self.precision_ is not None:
+            known = self.precision_.at(self.ranker_.scores(features))
+            worth = tuple(float(value[0]) for value in known)
+        if self.choice_.kind == "blend":
+            at = table.names.index(self.choice_.plain)
+            parts[at] += self.choice_.term(features[:, at].astype(np.float64))[0]
+        return explained(
+            walks, table, pair, features[0], parts, score=score, worth=worth
+        )
+
+    def prediction(self, **options: Any) -> Prediction:
+        """Return ranked links with a reason and the precision of each link.
+
+        Besides the columns of every model: ``link_precision`` (of links scored like
+        this one, which share was true when edges were hidden), ``link_precision_low``
+        and ``_high`` (a 95 % interval), and ``reason``.
+        """
+        made = super().prediction(**options)
+        if self.ranker_ is None or self.choice_.kind == "plain":
+            return made
+        return replace(made, table=self._with_reasons(made.table))
+
+    def _with_reasons(self, links: pl.DataFrame) -> pl.DataFrame:
+        graph = self._fitted_graph()
+        scorer = self.scorer(graph)
+        assert isinstance(scorer, StackScorer)
+        ends = [
+            graph.indices_of(links[name].to_list()) for name in ("source", "target")
+        ]
+        pairs = np.sort(np.stack(ends, axis=1), axis=1)
+        return reasons(
+            links, pairs, scorer, self._table(graph), self.ranker_, self.precision_
+        )
+
+    def with_graph(self, graph: Graph) -> Self:
+        """Return this fitted model over a newer graph; nothing is learned again."""
+        newer = super().with_graph(graph)
+        refuse_other_attributes(self._fitted_graph(), newer.graph_)
+        newer._scorers = {}
+        return newer
+
+    def _identity(self, train: Graph, count: int) -> dict[str, Any]:
+        return {
+            "format": 1,
+            "graph": _digest(train),
+            "folds": count,
+            "seed": int(self.seed),
+        }
+
+    def _store(self, run: Run) -> None:
+        choice = self.choice_
+        run.facts |= {
+            "kind": choice.kind,
+            "plain": choice.plain,
+            "share": choice.share,
+            "compared": [name for name, _ in choice.precision],
+            "compared_ap": [value for _, value in choice.precision],
+            "notes": list(self.notes_),
+        }
+        if self.ranker_ is not None:
+            run.facts["features"] = list(self.ranker_.names)
+            run.texts |= {
+                f"trees-{i}": text for i, text in enumerate(self.ranker_.texts)
+            }
+            run.texts["start"] = self.ranker_.start.to_text()
+        if self.precision_ is not None:
+            for name in ("bounds", "share", "low", "high"):
+                values = getattr(self.precision_, name)
+                run.facts[f"precision_{name}"] = values.tolist()
+
+    def _restore(self, run: Run) -> None:
+        facts = run.facts
+        try:
+            compared = zip(facts["compared"], facts["compared_ap"], strict=True)
+            self.choice_ = Choice(
+                facts["kind"], facts["plain"], facts["share"], tuple(compared)
+            )
+            self.notes_ = tuple(facts["notes"])
+            self.ranker_, self.precision_, self._scorers = None, None, {}
+            if "features" in facts:
+                trees = sorted(name for name in run.texts if name.startswith("trees-"))
+                self.ranker_ = Ranker(
+                    tuple(run.texts[name] for name in trees),
+                    tuple(facts["features"]),
+                    LinearStart.from_text(run.texts["start"]),
+                )
+            if "precision_bounds" in facts:
+                kept = ("bounds", "share", "low", "high")
+                steps = (np.array(facts[f"precision_{name}"]) for name in kept)
+                self.precision_ = LinkPrecision(*steps)
+        except (KeyError, ValueError) as error:
+            raise StoredFileError(
+                f"The folder lacks what a stack needs: {error}.",
+                hint="The files of the folder do not belong together.",
+            ) from error
+
+
+def _choose_by_folds(
+    folds: list[Fold], names: tuple[str, ...], rows: tuple[Any, ...]
+) -> Choice:
+    """Choose by rows of folds: unseen scores, labels and weights."""
+    unseen, labels, weights = rows
+    features = np.concatenate([fold.features for fold in folds])
+    plain = {name: features[:, names.index(name)].astype(np.float64) for name in _PLAIN}
+    hidden = sum(fold.hidden for fold in folds)
+    return choose(unseen, plain, labels, hidden, weights)
+
+
+class _Clock:
+    """Cuts folds and trees so that a fit keeps to its budget, about."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.budget, self.started = budget, time.monotonic()
+
+    def _spent(self) -> float:
+        return time.monotonic() - self.started
+
+    def has_time_for_fold(self, done: int) -> bool:
+        """Whether another fold fits, with twice its time left for the rest."""
+        if self.budget is None:
+            return True
+        return self._spent() * (1 + 4 / done) < self.budget
+
+    def settings(self, wanted: TreeSettings) -> TreeSettings:
+        """Return fewer trees where little time is left."""
+        if self.budget is None or self._spent() < self.budget / 2:
+            return wanted
+        return replace(wanted, seeds=1, rounds=max(20, wanted.rounds // 3))
+
+
+def _plain_scorer(name: str, graph: Graph) -> RowScorer:
+    makers: dict[str, Callable[[Graph], RowScorer]] = {
+        "ra": heuristics.resource_allocation,
+        "ac": heuristics.autocovariance,
+        "ease": heuristics.ease,
+    }
+    return makers[name](graph)
+
+
+def _fold_notes(
+    folds: list[Fold], wanted: int, bare: bool, graph: Graph
+) -> tuple[str, ...]:
+    hidden = sum(fold.hidden for fold in folds)
+    found = sum(int(fold.labels.sum()) for fold in folds)
+    notes = [f"learned from {hidden:,} hidden edges ({found:,} among the candidates)"]
+    if len(folds) < wanted:
+        notes.append(f"the budget was enough for {len(folds)} of {wanted} folds")
+    if bare and graph.num_attributes:
+        notes.append("attributes are the same for all nodes and were left out")
+    return tuple(notes)
+
+
+def _digest(graph: Graph) -> str:
+    """Return a text that two graphs share only if they score alike."""
+    found = hashlib.sha256(graph.edges.tobytes())
+    found.update(str(graph.num_nodes).encode())
+    for array in (graph.weights, _values(graph)):
+        if array is not None:
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _values(graph: Graph) -> Any:
+    if graph.attributes is None:
+        return None
+    attributes: Any = graph.attributes
+    return attributes.data if hasattr(attributes, "indptr") else attributes

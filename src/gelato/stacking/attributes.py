@@ -1,0 +1,119 @@
+"""What attributes say about nodes, before any edge is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from gelato.engines import single_blas_thread
+from gelato.graph import FloatArray, Graph
+
+Factors = npt.NDArray[np.float32]
+
+DIMENSIONS = 128
+_MORE = 16  # extra columns of the random start, for accuracy
+_POWERS = 4
+# Fuller than this, presence of an attribute says nothing: values are standardised.
+_FULL = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class NodeAttributes:
+    """Attributes in the forms that pair features use; no edge enters.
+
+    Parameters
+    ----------
+    rows : (n, r) CSR float64
+        Attributes with rows of length 1.
+    rarity : (r,) float64
+        Squared inverse document frequency of every attribute.
+    rare_norms : (n,) float64
+        Length of every row once attributes are weighed by their rarity.
+    factors : (n, k) float32
+        Low-rank factors of the weighed rows, of length 1; 0 where a node has none.
+    sparse : bool
+        Whether the presence of an attribute means something.
+    """
+
+    rows: sp.csr_array
+    rarity: FloatArray
+    rare_norms: FloatArray
+    factors: Factors
+    sparse: bool
+
+
+def node_attributes(graph: Graph) -> NodeAttributes | None:
+    """Return the attributes of a graph, or None where they tell no nodes apart."""
+    if graph.attributes is None or graph.num_attributes == 0:
+        return None
+    values = sp.csr_array(graph.attributes, dtype=np.float64)
+    values.eliminate_zeros()
+    n, r = values.shape
+    sparse = values.nnz <= _FULL * n * r
+    if not sparse:
+        values = _standardised(values)
+    rows = _unit_rows(values)
+    r = rows.shape[1]
+    if rows.nnz == 0 or _all_alike(rows):
+        return None
+    counts = np.bincount(rows.indices, minlength=r)
+    idf = np.log1p(n / np.maximum(counts, 1)) if sparse else np.ones(r)
+    weighed = sp.csr_array(rows @ sp.diags_array(idf))
+    norms = np.sqrt(np.asarray((weighed * weighed).sum(axis=1)).ravel())
+    return NodeAttributes(
+        rows, idf**2, norms, low_rank(_unit_rows(weighed), DIMENSIONS), sparse
+    )
+
+
+def low_rank(matrix: sp.csr_array, dimensions: int) -> Factors:
+    """Return unit rows whose dot products follow those of a matrix's rows.
+
+    A randomised singular value decomposition with a fixed start, on one thread: the
+    same bits every time.
+    """
+    n, r = matrix.shape
+    k = min(dimensions, n, r)
+    start = np.random.default_rng(0).standard_normal((r, min(k + _MORE, r)))
+    with single_blas_thread():
+        basis = np.linalg.qr(start)[0]
+        for _ in range(_POWERS):
+            basis = np.linalg.qr(matrix.T @ (matrix @ basis))[0]
+        reached = matrix @ basis  # (n, k + more)
+        turn = np.linalg.eigh(reached.T @ reached)[1][:, ::-1][:, :k]
+        found = reached @ turn
+    return unit_factors(found)
+
+
+def unit_factors(values: Any) -> Factors:
+    """Return rows of length 1 (or 0) in single precision."""
+    norms = np.sqrt((np.asarray(values) ** 2).sum(axis=1, keepdims=True))
+    out = np.zeros(values.shape, dtype=np.float32)
+    np.divide(values, norms, out=out, where=norms > 1e-9, casting="same_kind")
+    return out
+
+
+def _unit_rows(matrix: sp.csr_array) -> sp.csr_array:
+    norms = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    scaled = sp.csr_array(sp.diags_array(scale) @ matrix)
+    scaled.sort_indices()
+    return scaled
+
+
+def _standardised(values: sp.csr_array) -> sp.csr_array:
+    dense = values.toarray()
+    spread = dense.std(axis=0)
+    dense -= dense.mean(axis=0)
+    kept = spread > 1e-12 * np.maximum(1.0, np.abs(dense).max(axis=0, initial=0.0))
+    return sp.csr_array(dense[:, kept] / spread[kept])
+
+
+def _all_alike(rows: sp.csr_array) -> bool:
+    """Whether all nodes have the same attributes."""
+    first = rows[:1].toarray().ravel()
+    same_size = bool(np.all(np.diff(rows.indptr) == rows.indptr[1]))
+    return same_size and bool(np.allclose(rows @ first, 1.0, atol=1e-9))

@@ -1,0 +1,185 @@
+"""Training rows from hidden edges: features without them, labels with them.
+
+A fold hides a tenth of the training edges, as test edges are hidden, and computes
+everything again from the rest: lists, candidates and features then look as they will
+when the real question is asked. Hidden edges among the candidates are positive, all
+other candidates negative. The best-ranked negatives are all kept, the rest sampled
+and weighed: a fold stays small and no count is distorted. Rows that stand for many
+others spoil the trees (photo, validation AP: 11.7 with weights of about 10, 11.3 with
+30), and so do weights that are left out (8.9).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gelato.graph import FloatArray, Graph, IntArray, pair_keys
+from gelato.stacking.attributes import NodeAttributes
+from gelato.stacking.features import FeatureTable
+from gelato.stacking.measures import Measures, Table
+
+HIDDEN = 10
+"""A fold hides one edge in so many."""
+POSITIVES = 4_000
+"""Folds are added until there are so many hidden edges."""
+SAMPLED = 120_000
+"""Negatives drawn from those that are not hard, in all folds."""
+HARD = 10
+"""Candidates kept per hidden edge, among the best by each plain score."""
+MOST_HARD = 100_000
+"""Candidates kept in a fold, among the best by each plain score."""
+
+_BY = ("ac", "ease", "mix")
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """The training rows of one fold.
+
+    Parameters
+    ----------
+    pairs : (k, 2) int64
+    features : (k, features) float32
+    labels : (k,) bool
+        Whether a pair is a hidden edge.
+    weights : (k,) float64
+        How many candidates a row stands for.
+    hidden : int
+        How many edges were hidden; some may be outside the candidates.
+    """
+
+    pairs: IntArray
+    features: Table
+    labels: npt.NDArray[np.bool_]
+    weights: FloatArray
+    hidden: int
+
+    def save(self, path: Path) -> None:
+        """Write the fold as arrays; the file appears whole or not at all."""
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        with partial.open("wb") as file:
+            np.savez(
+                file,
+                pairs=self.pairs,
+                features=self.features,
+                labels=self.labels,
+                weights=self.weights,
+                hidden=np.array(self.hidden),
+            )
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Fold:
+        """Read a fold that :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        return cls(**arrays | {"hidden": int(arrays["hidden"])})
+
+
+def fold_count(num_edges: int) -> int:
+    """Return how many folds give enough positives, from 1 to 10."""
+    per_fold = max(1, num_edges // HIDDEN)
+    return max(1, min(HIDDEN, math.ceil(POSITIVES / per_fold)))
+
+
+def hidden_edges(graph: Graph, fold: int, seed: int) -> npt.NDArray[np.bool_]:
+    """Return which edges a fold hides: folds of one seed hide disjoint tenths."""
+    order = np.random.default_rng([seed, 16]).permutation(graph.num_edges)
+    hidden = np.zeros(graph.num_edges, dtype=bool)
+    hidden[order[fold::HIDDEN]] = True
+    return hidden
+
+
+def make_fold(
+    graph: Graph,
+    attributes: NodeAttributes | None,
+    fold: int,
+    *,
+    folds: int = 1,
+    seed: int = 0,
+) -> Fold:
+    """Hide a tenth of the edges of a graph and return the rows to learn from.
+
+    Parameters
+    ----------
+    graph : Graph
+        The training edges.
+    attributes : NodeAttributes, optional
+        Of the same nodes.
+    fold, folds : int
+        Which one, 0 to 9, and how many there are: they share the sampled negatives.
+    seed : int
+        Decides what is hidden and which negatives are drawn.
+    """
+    hidden = hidden_edges(graph, fold, seed)
+    masked = graph.with_edges(graph.edges[~hidden])
+    table = FeatureTable.of(Measures(masked, attributes))
+    pairs, n = table.candidates, graph.num_nodes
+    answers = pair_keys(graph.edges[hidden], n)
+    labels = np.isin(pair_keys(pairs, n), answers)
+    rng = np.random.default_rng([seed, fold, 17])
+    most = min(HARD * len(answers), MOST_HARD)
+    hard = hard_candidates(table, pairs, most)
+    rest = np.flatnonzero(~labels & ~hard)
+    wanted = min(len(rest), SAMPLED // folds)
+    drawn = np.sort(rng.choice(rest, wanted, replace=False))
+    rows = np.sort(np.concatenate([np.flatnonzero(labels | hard), drawn]))
+    weights = np.ones(len(pairs))
+    weights[drawn] = len(rest) / max(1, wanted)
+    features = table.of_pairs(pairs[rows])
+    return Fold(pairs[rows], features, labels[rows], weights[rows], len(answers))
+
+
+def hard_candidates(
+    table: FeatureTable, pairs: IntArray, most: int
+) -> npt.NDArray[np.bool_]:
+    """Return which candidates are among the best by one of the plain scores."""
+    chosen = np.zeros(len(pairs), dtype=bool)
+    for scores in table.plain_scores(pairs, _BY):
+        if len(scores) <= most:
+            chosen[:] = True
+            break
+        chosen |= scores >= np.partition(scores, len(scores) - most)[-most]
+    return chosen
+
+
+def kept_folds(
+    graph: Graph,
+    attributes: NodeAttributes | None,
+    *,
+    folds: int,
+    seed: int,
+    folder: Path | None,
+    identity: dict[str, Any],
+) -> Iterator[Fold]:
+    """Yield folds, from a folder where they are kept, else computed and kept."""
+    if folder is not None:
+        _claim(folder, identity)
+    for fold in range(folds):
+        path = None if folder is None else folder / f"fold-{fold}.npz"
+        if path is not None and path.exists():
+            yield Fold.load(path)
+            continue
+        made = make_fold(graph, attributes, fold, folds=folds, seed=seed)
+        if path is not None:
+            made.save(path)
+        yield made
+
+
+def _claim(folder: Path, identity: dict[str, Any]) -> None:
+    """Throw away the folds of another fit, and write down whose these are."""
+    mark = folder / "folds.json"
+    text = json.dumps(identity, sort_keys=True)
+    if not mark.exists() or mark.read_text("utf-8") != text:
+        for stale in folder.glob("fold-*.npz"):
+            stale.unlink()
+        mark.write_text(text, "utf-8")

@@ -1,0 +1,157 @@
+"""Gradient-boosted trees over pair features, as data.
+
+LightGBM with a fixed number of rounds: log loss, few leaves, several seeds averaged,
+from the start of :mod:`gelato.stacking.start`.
+Its text format is what is kept; nothing is pickled. Results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gelato.errors import GelatoError, StoredFileError
+from gelato.graph import FloatArray
+from gelato.kernels.chunks import default_threads
+from gelato.stacking.folds import Fold
+from gelato.stacking.measures import Table
+from gelato.stacking.start import LinearStart, fit_start
+
+_FIXED: dict[str, Any] = {
+    "objective": "binary",
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+    "max_bin": 255,
+}
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """How trees are grown.
+
+    Parameters
+    ----------
+    rounds, leaves, rate : int, int, float
+        Trees per seed, leaves per tree, learning rate.
+    features : float
+        Share of the features that a tree may use.
+    least : int
+        Least rows in a leaf.
+    seeds : int
+        Rankers whose scores are averaged.
+    """
+
+    rounds: int = 120
+    leaves: int = 31
+    rate: float = 0.05
+    features: float = 0.5
+    least: int = 20
+    ridge: float = 1.0
+    seeds: int = 3
+
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """Return what LightGBM takes."""
+        return _FIXED | {
+            "num_leaves": self.leaves,
+            "learning_rate": self.rate,
+            "feature_fraction": self.features,
+            "min_data_in_leaf": self.least,
+            "lambda_l2": self.ridge,
+            "seed": seed,
+            "num_threads": default_threads(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """Trees, as the texts that LightGBM reads.
+
+    Parameters
+    ----------
+    texts : tuple of str
+        One model per seed.
+    names : tuple of str
+        The features, in order.
+    start : LinearStart
+        What the trees are added to.
+    """
+
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+    start: LinearStart
+
+    @cached_property
+    def _boosters(self) -> list[Any]:
+        library = tree_library()
+        try:
+            return [library.Booster(model_str=text) for text in self.texts]
+        except library.basic.LightGBMError as error:
+            raise StoredFileError(
+                f"The stored trees cannot be read: {error}.",
+                hint="Fit and save the model again.",
+            ) from error
+
+    def scores(self, features: Table) -> FloatArray:
+        """Return the log-odds of pairs: the start, and trees averaged over seeds."""
+        total = np.zeros(len(features))
+        run = {"raw_score": True, "num_threads": default_threads()}
+        for booster in self._boosters:
+            total += booster.predict(features, **run)
+        return total / len(self._boosters) + self.start.scores(features)
+
+    def contributions(self, features: Table) -> FloatArray:
+        """Return what each feature adds to the log-odds, and last the constant."""
+        total = np.zeros((len(features), len(self.names) + 1))
+        for booster in self._boosters:
+            total += booster.predict(features, pred_contrib=True, num_threads=1)
+        total /= len(self._boosters)
+        total[:, self.start.columns] += self.start.terms(features)
+        total[:, -1] += self.start.constant
+        return total
+
+
+def fit_ranker(
+    folds: Sequence[Fold],
+    names: Sequence[str],
+    settings: TreeSettings,
+    *,
+    seed: int = 0,
+) -> Ranker:
+    """Fit trees to the rows of folds."""
+    library = tree_library()
+    features = np.concatenate([fold.features for fold in folds])
+    labels = np.concatenate([fold.labels for fold in folds])
+    weights = np.concatenate([fold.weights for fold in folds])
+    ranks = [at for at, name in enumerate(names) if "_rank_" in name]
+    start = fit_start(features, labels, weights, ranks)
+    data = library.Dataset(
+        features,
+        label=labels.astype(np.float32),
+        weight=weights,
+        init_score=start.scores(features),
+        params=settings.parameters(seed),
+        free_raw_data=True,
+    )
+    texts = []
+    for number in range(settings.seeds):
+        parameters = settings.parameters(1_000 * seed + number)
+        booster = library.train(parameters, data, num_boost_round=settings.rounds)
+        texts.append(booster.model_to_string())
+    return Ranker(tuple(texts), tuple(names), start)
+
+
+def tree_library() -> Any:
+    """Return LightGBM, or say in one line that it is missing."""
+    try:
+        import lightgbm
+    except ImportError as error:
+        raise GelatoError(
+            "The model 'stack' needs the package 'lightgbm', which is not installed.",
+            hint="Install it with: pip install lightgbm",
+        ) from error
+    return lightgbm
