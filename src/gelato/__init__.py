@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gelato.models.registry import load
     from gelato.ranking import Evaluation, evaluate
     from gelato.ranking.example import worked_example
+    from gelato.report.figures import plot_comparison
     from gelato.splits import (
         EdgeSplit,
         split_by_time,
@@ -59,6 +60,7 @@ _PUBLIC = {
     "make_synthetic_graph": "gelato.datasets",
     "model_names": "gelato.models",
     "pair_features": "gelato.stacking.features",
+    "plot_comparison": "gelato.report.figures",
     "read_graph": "gelato.io",
     "register": "gelato.models",
     "split_by_time": "gelato.splits",
@@ -91,6 +93,7 @@ __all__ = [
     "make_synthetic_graph",
     "model_names",
     "pair_features",
+    "plot_comparison",
     "read_graph",
     "register",
     "split_by_time",

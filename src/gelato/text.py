@@ -6,8 +6,9 @@ The only place that rounds, and the only one that makes ids from outside harmles
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from html import escape
 from typing import Any
 
 
@@ -59,6 +60,8 @@ def percent_margin(share: float, limits: Mapping[str, float] | None) -> str:
     --------
     >>> percent_margin(0.0265, {"low": 0.0234, "high": 0.0296})
     '2.65 ± 0.31'
+    >>> percent_margin(0.02, {"low": 0.0, "high": 0.05})  # no share is below 0
+    '2.00 (0.00 to 5.00)'
     >>> percent_margin(0.0265, None)
     '2.65'
     """
@@ -66,7 +69,10 @@ def percent_margin(share: float, limits: Mapping[str, float] | None) -> str:
     if limits is None:
         return told
     digits = len(told.partition(".")[2])
-    return f"{told} ± {100 * (limits['high'] - share):.{digits}f}"
+    low, high = limits["low"], limits["high"]
+    if (low == 0.0 or high == 1.0) and not math.isclose(high - share, share - low):
+        return f"{told} ({100 * low:.{digits}f} to {100 * high:.{digits}f})"
+    return f"{told} ± {100 * (high - share):.{digits}f}"
 
 
 def percent_difference(share: float, margin: float | None = None) -> str:
@@ -150,6 +156,18 @@ def shortened(value: object, most: int = 40) -> str:
     """Return an id or name that is printable, and not endless."""
     told = printable(value)
     return told if len(told) <= most else f"{told[: most - 1]}…"
+
+
+def html_facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return facts as a small table for a notebook; whatever they hold is text."""
+    lines = (
+        f"<tr><th style='text-align:left'>{escape(printable(name))}</th>"
+        f"<td style='text-align:left'>{escape(printable(value))}</td></tr>"
+        for name, value in rows
+    )
+    return (
+        f"<table><caption>{escape(printable(title))}</caption>{''.join(lines)}</table>"
+    )
 
 
 def plain_id(value: Any) -> str | int:

@@ -214,7 +214,9 @@ class TestEvaluate:
 
 class TestPredict:
     def test_links_are_the_library_s(self, gelato, small):
-        result = gelato("predict", *data_of(small), "--top", "7", "--json").json
+        result = gelato(
+            "predict", *data_of(small), "-m", "ac", "--top", "7", "--json"
+        ).json
         graph = library.read_graph(small.edges, source="from", target="to")
         # Held-out edges only tell the precision to expect; scores use all edges.
         split = library.split_edges(graph, test=0.0)

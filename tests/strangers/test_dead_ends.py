@@ -75,3 +75,86 @@ def test_a_synthetic_graph_is_called_so():
     with pytest.raises(UsageError, match="reads no DataFrame") as refused:
         gelato.make_graph(pl.DataFrame({"a": [1], "b": [2]}))
     assert "read_graph" in refused.value.hint
+
+
+@pytest.fixture(scope="module")
+def split():
+    graph = gelato.read_graph([line.split(",") for line in EDGES.split()])
+    return gelato.split_edges(graph, valid=0.1, test=0.2)
+
+
+def test_models_are_estimators_of_scikit_learn(split):
+    from sklearn.base import clone
+
+    model = gelato.make("ac", t=2)
+    other = clone(model.fit(split))
+    assert other.get_params(deep=False) == model.get_params(deep=True)
+    with pytest.raises(UsageError, match="has not been fitted"):
+        other.score()
+    assert model.score() == gelato.evaluate(model, split).ap == model.score(split)
+    with pytest.raises(UsageError, match="none is held out"):
+        gelato.make("cn").fit(split.graph).score()
+
+
+def test_a_class_of_ones_own_predicts_and_says_what_it_lacks(split, tmp_path):
+    from gelato.models.base import Model
+
+    class Mine(Model):
+        """Common neighbours of my own."""
+
+        def scorer(self, graph):
+            return gelato.make("cn").scorer(graph)
+
+    model = Mine().fit(split)
+    assert model.predict(top=3).height == 3
+    assert (model.name, model.summary) == ("Mine", "Common neighbours of my own.")
+    with pytest.raises(UsageError, match="not registered") as refused:
+        model.save(tmp_path / "run")
+    assert "gelato.register" in refused.value.hint
+
+    class Lacks(Model):
+        def scorer(self, graph):
+            return graph.adjacency
+
+    with pytest.raises(UsageError, match="cannot score rows"):
+        gelato.evaluate(Lacks(), split)
+
+
+@pytest.mark.parametrize("function", [lambda: 0, lambda rows, columns: 0])
+def test_a_function_that_takes_no_rows_is_refused_at_once(split, function):
+    with pytest.raises(UsageError, match="one argument, the rows"):
+        gelato.evaluate(function, split)
+
+
+def test_notebooks_show_tables_and_figures(split):
+    from matplotlib.figure import Figure
+
+    model = gelato.make("aa").fit(split)
+    result = gelato.evaluate(model, split)
+    for shown in (split.graph, split, model, result):
+        html = shown._repr_html_()
+        assert html.startswith("<table>")
+        assert html.endswith("</table>")
+    hostile = gelato.Graph.from_edges([("a", "b")])
+    object.__setattr__(hostile, "notes", ("<script>",))
+    assert "<script>" not in hostile._repr_html_()
+    assert isinstance(result.plot(), Figure)
+    table = gelato.compare(split, ["cn", "aa"])
+    assert isinstance(gelato.plot_comparison(table), Figure)
+
+
+def test_tables_for_papers(command, edges, tmp_path):
+    words = ("compare", "--edges", edges, "-m", "cn,aa", "--test", 0.3, "-q")
+    assert command(*words, "-o", "t.tex", "--table", "t.csv").code == 0
+    assert command(*words, "-o", "t.md").code == 0
+    tex = (tmp_path / "t.tex").read_text("utf-8")
+    assert tex.startswith("\\begin{tabular}{l")
+    assert "prec@100\\%" in tex
+    assert "| method | AP |" in (tmp_path / "t.md").read_text("utf-8")
+    table = pl.read_csv(tmp_path / "t.csv")
+    assert table["method"].to_list() in (["cn", "aa"], ["aa", "cn"])
+    assert table["ap_low"].min() >= 0
+    assert table["ap_high"].max() <= 1
+    recorded = command("reproduce", "table", 1, "heuristics", "--no-run", "-o", "r.csv")
+    assert recorded.code == 0
+    assert "method,graph,metric" in (tmp_path / "r.csv").read_text("utf-8")

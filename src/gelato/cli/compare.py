@@ -49,7 +49,11 @@ class KeepOptions:
     panel: ClassVar[str] = OUTPUT
     table: Path | None = option(
         "--output -o FILE",
-        "Write one row per run: .csv, .tsv, .parquet, .json or .jsonl.",
+        "Write one row per run: .csv, .tsv, .parquet, .json or .jsonl; with .tex and "
+        ".md the ranking, as --table does.",
+    )
+    paper: Path | None = option(
+        "--table FILE", "Write the ranking with its intervals: .tex, .md or .csv."
     )
     plot: Path | None = option(
         "--plot FILE", "Draw models with their intervals: .svg or .png."
@@ -105,7 +109,8 @@ def compare(
     names, seed_list = model_list(models), whole_numbers(seeds, "--seeds")
     budget = Budget.given(spend.tune_trials, spend.tune_time)
     contenders = make_contenders(names, seed_list, preset, settings)
-    check_output_file(keep.table, TABLE_SUFFIXES)
+    check_output_file(keep.table, (*TABLE_SUFFIXES, ".tex", ".md"))
+    check_output_file(keep.paper, (".tex", ".md", ".csv"))
     check_output_file(keep.plot, (".svg", ".png"))
     check_reference(against, names)
     windows = [] if split.cutoff is None else split.cutoff.split(",")
@@ -521,9 +526,15 @@ def _keep(
     keep: KeepOptions,
     name: str,
 ) -> None:
-    if keep.table is not None:
-        job.write(keep.table)
-        console.line(f"wrote {text.plural(len(job.rows), 'row')} to {keep.table}")
+    for file in filter(None, (keep.table, keep.paper)):
+        if file is keep.paper or file.suffix.lower() in (".tex", ".md"):
+            from gelato.report.tables import write_ranking
+
+            write_ranking(ranking, file)
+            console.line(f"wrote the ranking to {file}")
+        else:
+            job.write(file)
+            console.line(f"wrote {text.plural(len(job.rows), 'row')} to {file}")
     if keep.plot is not None:
         from gelato.drawing import write_figure
         from gelato.report.figures import draw_intervals

@@ -67,6 +67,10 @@ def reproduce(
         "--figures FOLDER",
         "Where figures go; default: WORK/figures, and none with --no-run.",
     ),
+    table: Path | None = option(
+        "--output -o FILE",
+        "Write the tables, ours beside the paper's: .tex, .md or .csv.",
+    ),
     list_only: bool = option("--list", "List the experiments, and run nothing.", False),
     no_run: bool = option("--no-run", "Only show what is recorded.", False),
     dry_run: bool = option("--dry-run", "Only list the runs, with their time.", False),
@@ -84,6 +88,7 @@ def reproduce(
     """Run the paper's experiments that are missing, and show ours beside theirs."""
     console = Console(output)
     check_output_file(write_docs, (".md",))
+    check_output_file(table, (".tex", ".md", ".csv"))
     chosen = _experiments(what, datasets, methods, quick)
     place = _place(results, work, quick)
     seed_list = None if seeds is None else tuple(whole_numbers(seeds, "--seeds"))
@@ -100,7 +105,9 @@ def reproduce(
             run_missing(console, chosen, place, seed_list)
         folder = figures or (None if no_run else place.work / "figures")
         drawn = {} if folder is None else draw_all(chosen, place, folder)
-        show_results(console, chosen, place, seed_list, drawn)
+        shown = show_results(console, chosen, place, seed_list, drawn)
+        if table is not None:
+            _write_cells(console, shown, table)
 
 
 def _place(results: Path, work: Path, quick: bool) -> Place:
@@ -483,8 +490,11 @@ def show_results(
     place: Place,
     seeds: tuple[int, ...] | None,
     drawn: dict[str, dict[str, list[Path]]],
-) -> None:
-    """Print the tables of experiments, their figures, and what is missing."""
+) -> list[Cell]:
+    """Print the tables of experiments, their figures, and what is missing.
+
+    Returns their cells.
+    """
     shown = [_Shown.of(one, place, seeds) for one in experiments]  # all, or an error
     documents: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
@@ -501,6 +511,28 @@ def show_results(
         missing |= part.missing
     _show_missing(console, missing)
     console.give({"experiments": documents})
+    return [cell for part in shown for cell in part.cells]
+
+
+def _write_cells(console: Console, cells: Sequence[Cell], file: Path) -> None:
+    """Write what was measured and what the paper printed, one cell per row."""
+    from gelato.paper.cells import number_text, spread
+    from gelato.report.tables import write_paper_table
+
+    header = ["method", "graph", "metric", "ours, mean ± deviation", "seeds", "paper"]
+    rows = [
+        [
+            cell.method,
+            cell.dataset,
+            cell.metric,
+            number_text(cell),
+            str(len(cell.values)),
+            spread(cell.published, cell.published_sd),
+        ]
+        for cell in cells
+    ]
+    write_paper_table(header, rows, file)
+    console.line(f"wrote {text.plural(len(rows), 'cell')} to {file}")
 
 
 @dataclass(frozen=True)

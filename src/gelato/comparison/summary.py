@@ -191,8 +191,9 @@ def _summary(
         "splits": len(parts),
         "seeds": max(len(part.values) for part in parts),
         "mean": own.mean,
-        "low": None if margin is None else own.mean - margin,
-        "high": None if margin is None else own.mean + margin,
+        # All measures are shares: no interval leaves 0 to 1.
+        "low": None if margin is None else max(0.0, own.mean - margin),
+        "high": None if margin is None else min(1.0, own.mean + margin),
         "against": None if other is None else other.model,
     }
     if other is None or other is own:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.errors import InputError, UnsupportedGraphError
+from gelato.text import html_facts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -310,6 +311,16 @@ class Graph:
                 "directed.",
                 hint="Ignore directions with graph.symmetrised(), or --symmetrise.",
             )
+
+    def _repr_html_(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        weighted = ", weighted" if self.is_weighted else ""
+        rows = [
+            ("nodes", f"{self.num_nodes:,}"),
+            ("edges", f"{self.num_edges:,} ({kind}{weighted})"),
+            ("attributes", f"{self.num_attributes:,}"),
+        ]
+        return html_facts("Graph", [*rows, *(("note", note) for note in self.notes)])
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"

@@ -32,6 +32,7 @@ from gelato.ranking.known_scores import Edges, KnownScores
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, as_data
 from gelato.storage import Run, save_run
+from gelato.text import html_facts
 
 if TYPE_CHECKING:
     from gelato.explain.explanation import Explanation
@@ -245,6 +246,41 @@ class Model(Parametrised, ABC):
     # Set by with_graph: whoever names a graph means all of its edges.
     over_newer_graph_: bool = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A class of one's own may leave out what only tables and messages show.
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
+        if not hasattr(cls, "summary"):
+            cls.summary = (cls.__doc__ or "a model of your own").strip().split("\n")[0]
+
+    def score(self, split: EdgeSplit | None = None) -> float:
+        """Return the average precision of a split's test edges among all pairs.
+
+        Parameters
+        ----------
+        split : EdgeSplit, optional
+            Default: the one that the model was fitted on.
+        """
+        from gelato.ranking import evaluate
+
+        known = self.split_ if split is None and self._fitted_graph() else split
+        if known is None:
+            raise UsageError(
+                "The model was fitted on all edges: none is held out to score it by.",
+                hint="Fit it on a split: model.fit(gelato.split_edges(graph)).",
+            )
+        return evaluate(self, known).ap
+
+    def _repr_html_(self) -> str:
+        rows = [("what", self.summary)]
+        rows += [(name, str(value)) for name, value in self.get_params().items()]
+        graph = getattr(self, "graph_", None)
+        rows.append(("fitted on", "nothing yet" if graph is None else repr(graph)))
+        if graph is not None and self.split_ is not None:
+            rows.append(("split", repr(self.split_)))
+        return html_facts(f"model {self.name}", rows)
+
     def fit(self, data: Graph | EdgeSplit) -> Self:
         """Learn from a graph, or from the training part of a split.
 
@@ -414,7 +450,17 @@ class Model(Parametrised, ABC):
         *,
         metrics: dict[str, Any] | None = None,
     ) -> Path:
-        """Write the model as a folder of plain data; :func:`gelato.load` reads it."""
+        """Write the model as a folder of plain data; :func:`gelato.load` reads it.
+
+        A model of your own has to be registered, so that it can be loaded again.
+        """
+        from gelato.models.registry import model_names
+
+        if self.name not in model_names():
+            raise UsageError(
+                f"{self.name!r} is not registered: nothing could load it again.",
+                hint=f'Put @gelato.register("{self.name}") before the class.',
+            )
         run = Run(
             model=self.name,
             parameters=self.get_params(),
@@ -444,6 +490,7 @@ class Model(Parametrised, ABC):
         if graph is None:
             raise UsageError(
                 f"{type(self).__name__} has not been fitted.",
-                hint="Call fit(graph) or fit(split) first.",
+                hint="Call fit(graph) or fit(split) first; a fit of your own begins "
+                "with super().fit(data).",
             )
         return graph  # type: ignore[no-any-return]

@@ -11,7 +11,8 @@ import os
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from gelato.ranking.known_scores import refuse_known_answers
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import RowScorer, Scoring, as_scorer
 from gelato.splits import EdgeSplit, as_split
+from gelato.text import html_facts, percent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Protocol = Literal["all", "sampled"]
 Ranked = Literal["all", "sampled", "estimated"]
@@ -160,6 +165,54 @@ class Evaluation:
             **basis,
         }
 
+    def plot(self) -> Figure:
+        """Draw what a reader of the list meets: precision by rank, and by recall.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Notebooks show it; ``figure.savefig("file.svg")`` keeps it.
+        """
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        from gelato.drawing import GREY, PALETTE, STYLE
+
+        total = self.counts.num_positives + self.counts.num_negatives
+        most = min(total, max(10, 10 * self.counts.num_positives))
+        ks = np.unique(np.geomspace(1, most, 80).astype(int))
+        values = [metrics.precision_at(self.counts, int(k)) for k in ks]
+        precision, recall = metrics.precision_recall_curve(self.counts)
+        label = "BIASED, sampled" if self.biased else "every non-edge"
+        with rc_context(STYLE):
+            figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+            left, right = figure.subplots(1, 2)
+            left.plot(ks, 100 * np.array(values), color=PALETTE[0])
+            left.set(xscale="log", xlabel="k best pairs", ylabel="precision (%)")
+            right.plot(100 * recall, 100 * precision, color=PALETTE[0])
+            right.set(xlabel="recall (%)", ylabel="precision (%)")
+            for axes in (left, right):
+                axes.axhline(100 * self.random_ap, color=GREY, linestyle=":")
+                axes.set_ylim(bottom=0)
+            title = f"AP {percent(self.ap)} % ({self.part} edges, {label})"
+            figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        return figure
+
+    def _repr_html_(self) -> str:
+        label = "BIASED: sampled negatives" if self.biased else "every non-edge"
+        if self.estimate is not None:
+            label = "ESTIMATE"
+        total = self.counts.num_positives + self.counts.num_negatives
+        rows = [
+            ("ranked against", label),
+            ("AP", f"{percent(self.ap)} %"),
+            ("AP of a random order", f"{percent(self.random_ap)} %"),
+            ("prec@100%", f"{percent(self.precision_at(1.0))} %"),
+            ("AUC", f"{percent(self.auc)} %"),
+            ("edges found among", f"{self.counts.num_positives:,} of {total:,} pairs"),
+        ]
+        return html_facts(f"Evaluation, {self.part} edges", rows)
+
     def __repr__(self) -> str:
         label = "BIASED, sampled negatives" if self.biased else "all pairs"
         limits = ""
@@ -272,6 +325,7 @@ def _honest(source: Any, split: EdgeSplit) -> Any:
     if isinstance(source, Scoring | RowScorer) or not callable(source):
         return source
 
+    @wraps(source)  # whoever looks at the signature sees the user's
     def score(rows: IntArray) -> Any:
         scores = source(rows)
         refuse_known_answers(scores, split)

@@ -290,7 +290,14 @@ def as_scorer(source: Any, graph: Any) -> RowScorer:
         The known edges that a model may use.
     """
     if isinstance(source, Scoring):
-        return source.scorer(graph)
+        made = source.scorer(graph)
+        if not isinstance(made, RowScorer):
+            raise UsageError(
+                f"scorer(graph) of {type(source).__name__} returned a "
+                f"{type(made).__name__}, which cannot score rows.",
+                hint="Return an object with score_rows(rows) -> (len(rows), n).",
+            )
+        return made
     if isinstance(source, RowScorer):
         return source
     n = graph.num_nodes

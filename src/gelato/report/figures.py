@@ -241,6 +241,27 @@ def draw_intervals(entries: Sequence[Mapping[str, Any]], title: str) -> Figure:
     return figure
 
 
+def plot_comparison(table: Any, *, against: str | None = None) -> Figure:
+    """Draw what :func:`gelato.compare` returned: models with 95 % intervals.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row per run.
+    against : str, optional
+        The model that differences are taken to (the best).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Notebooks show it; ``figure.savefig("file.svg")`` keeps it.
+    """
+    from gelato.comparison.summary import rank_models
+
+    ranking = rank_models(table.to_dicts(), against=against)
+    return draw_intervals(ranking, "95 % confidence intervals")
+
+
 _Interval = Callable[
     [Mapping[str, Any]], tuple[float, float | None, float | None, bool] | None
 ]

@@ -20,6 +20,7 @@ from polars.exceptions import PolarsError
 from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.graph import Graph, IntArray, canonical_pairs, find_pairs, pair_keys
 from gelato.io import write_bytes_atomic
+from gelato.text import html_facts
 
 Part: TypeAlias = Literal["train", "valid", "test"]
 
@@ -285,6 +286,12 @@ class EdgeSplit:
         seed = "" if self.seed is None else f", seed {self.seed}"
         sizes = ", ".join(f"{len(self.positives(part)):,} {part}" for part in PARTS)
         return f"EdgeSplit({self.kind}{seed}: {sizes} edges)"
+
+    def _repr_html_(self) -> str:
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        sizes = [(f"{part} edges", f"{len(self.positives(part)):,}") for part in PARTS]
+        rows = [("kind", f"{self.kind}{seed}"), *sizes]
+        return html_facts("EdgeSplit", [*rows, ("fingerprint", self.fingerprint)])
 
     @property
     def _parts(self) -> dict[Part, IntArray]:
