@@ -14,6 +14,7 @@ from gelato.cli.forecasts import TrainingForecast
 from gelato.graph import Graph
 from gelato.paper import experiment as paper
 from gelato.paper.experiment import Experiment, Row
+from gelato.paper.records import read_record
 from support.refusals import refused
 
 PUBLISHED = {"ap": 5.0, "ap_sd": 100.0, "auc": 99.99, "auc_sd": 0.0}
@@ -134,6 +135,23 @@ class TestLooking:
         assert "0 of 4" in gelato("reproduce", "--list").out
         (entry,) = gelato("reproduce", "--list", "--json").json["experiments"]
         assert (entry["name"], entry["runs"], entry["recorded"]) == ("toy", 4, 0)
+        assert {cell["state"] for cell in entry["cells"]} == {"missing"}
+        assert all(cell["forecast_seconds"] is None for cell in entry["cells"])
+
+    def test_list_forecasts_what_is_missing_by_what_is_recorded(self, gelato, toy):
+        gelato("reproduce", "toy", "--datasets", "tiny", "--seeds", "1")
+        (entry,) = gelato("reproduce", "--list", "--json").json["experiments"]
+        cells = {(one["row"], one["dataset"]): one for one in entry["cells"]}
+        known = cells["gelato", "tiny"]
+        assert (known["recorded"], known["missing_seeds"]) == (1, [2])
+        assert known["forecast_seconds"] > 0
+
+    def test_migrate_writes_old_layouts_anew(self, gelato, done):
+        path = sorted(Path("results").rglob("gelato*.json"))[0]
+        record = read_record(path, {})
+        path.write_text(json.dumps(record, indent=1))
+        assert gelato("reproduce", "--migrate", "--json").json["written"] == [str(path)]
+        assert read_record(path, {}) == record
 
     def test_real_experiments_are_listed(self, gelato):
         listed = gelato("reproduce", "--list", "--json").json["experiments"]
@@ -190,7 +208,7 @@ class TestLooking:
         )
         assert "6.84*" in gelato("reproduce", "--no-run").out
         assert gelato("reproduce", "--write-docs", "page.md").code == 0
-        assert "6.84\\*" in Path("page.md").read_text()
+        assert "6.84\\*" in Path("page/toy.md").read_text()
 
     def test_forecast_from_equal_runs(self, gelato, toy):
         gelato("reproduce", "toy", "--datasets", "tiny", "--seeds", "1")
@@ -202,22 +220,24 @@ class TestLooking:
     def test_page(self, gelato, done):
         outcome = gelato("reproduce", "--write-docs", "page.md")
         assert outcome.out == "page.md\n"
-        first = Path("page.md").read_bytes()
+        files = [Path(name) for name in ("page.md", "page/toy.md", "page/runs.md")]
+        before = [file.read_bytes() for file in files]
         gelato("reproduce", "--write-docs", "page.md")
-        assert Path("page.md").read_bytes() == first
-        text = first.decode()
-        assert "## A toy" in text
+        assert [file.read_bytes() for file in files] == before
+        front, text, runs = (part.decode() for part in before)
+        assert "[A toy](page/toy.md)" in front
+        assert "# A toy" in text
         assert "| AP, % | tiny | other |" in text
         assert "(2 runs)<br>paper 5.00 ± 100.00 |" in text
         assert "**below**<br>paper 99.99 ± 0.00" in text
-        assert "| gelato | tiny | 1-2 |" in text
+        assert "| gelato | tiny | 1-2 |" in runs
         assert "Differences:" in text
         assert "Not discussed yet." in text
         assert "Missing" not in text
 
     def test_page_names_what_is_missing(self, gelato, toy):
         assert gelato("reproduce", "--write-docs", "page.md").code == 0
-        text = Path("page.md").read_text()
+        text = Path("page/toy.md").read_text()
         assert (
             "`gelato reproduce toy --datasets tiny`: gelato on tiny, seeds 1-2" in text
         )

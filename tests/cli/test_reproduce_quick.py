@@ -29,7 +29,7 @@ def test_toy_runs_have_a_place_of_their_own(gelato):
     assert {cell["label"] for cell in experiment["cells"]} == {"toy"}
     assert {cell["published"] for cell in experiment["cells"]} == {None}
     assert not Path("results").exists()
-    assert len(list(Path("runs/quick/results/runs/citeseer").iterdir())) == 4
+    assert len(list(Path("runs/quick/results/runs/citeseer").iterdir())) == 5
     assert figures("runs/quick/figures") == {"losses-losses"}
     assert "TOY RUNS" in Path("runs/quick/figures/losses-losses.svg").read_text()
     assert gelato("reproduce", "losses", "--quick").err == ""  # nothing twice
@@ -40,7 +40,7 @@ def test_a_toy_page(gelato):
     gelato("reproduce", "heuristics", "--quick")
     outcome = gelato("reproduce", "heuristics", "--quick", "--write-docs", "toy.md")
     assert outcome.code == 0
-    assert " toy |" in Path("toy.md").read_text()
+    assert " toy |" in Path("toy/heuristics.md").read_text()
 
 
 @pytest.mark.usefixtures("tiny")
@@ -67,4 +67,5 @@ def test_every_experiment_for_real(gelato):
         assert record.get("spec", {"label": "toy"})["label"] == "toy"
     page = gelato("reproduce", "--quick", "--write-docs", "page.md")
     assert page.code == 0, page.err
-    assert "Figure missing" not in Path("page.md").read_text()
+    for path in Path("page").iterdir():
+        assert "Figure missing" not in path.read_text()

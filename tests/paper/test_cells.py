@@ -118,8 +118,7 @@ def test_numbers_carry_their_marks(mixed, done):
 
 
 def test_pages_tables_and_figures_show_them(mixed, done, monkeypatch, capsys):
-    drawn = {"mixed": {"precision": "images/mixed-precision"}}
-    page = write_page([mixed], done.results, drawn)
+    page = write_page(mixed, done.results, {"precision": "images/mixed-precision"})
     assert "≈ estimated: Estimated on tiny" in page
     assert "- missing: Never on tiny (forecast of 90 h)" in page
     assert "| Short |" in page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gelato.paper.cells import Cell, cells
+from gelato.paper.cells import Cell, cells, judge
 from gelato.paper.document import differences, discussion_lines, stale_remarks
 from gelato.paper.experiment import (
     Experiment,
@@ -33,6 +33,41 @@ def test_no_recorded_result_contradicts_what_is_said_of_it(name):
     experiment = read_experiment(name)
     if experiment.kind == "runs":
         assert stale_remarks(experiment, cells(experiment, RESULTS)) == []
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_no_record_breaks_what_is_said_to_hold(name):
+    if not RESULTS.is_dir():
+        pytest.skip("the repository's results are not at hand")
+    experiment = read_experiment(name)
+    closed = [one for one in experiment.findings if not one.open]
+    said = [text for one in (*experiment.remarks, *closed) for text in one.evidence]
+    verdicts = {text: judge(text, RESULTS) for text in said}
+    assert [text for text, found in verdicts.items() if found.state == "broken"] == []
+    for one in closed:  # a finding is a record's, not a guess
+        assert {verdicts[text].state for text in one.evidence} == {"holds"}, one.text
+
+
+def test_open_questions_name_cells_that_exist():
+    for name in experiment_names():
+        for one in read_experiment(name).findings:
+            assert all(judge(text, Path("nowhere")).text for text in one.evidence)
+
+
+def test_evidence_is_judged_by_records(monkeypatch):
+    found = {"Ours": cell(5.0, "Ours"), "Low": cell(3.0, "Low"), "Not": cell(None)}
+    monkeypatch.setattr(
+        "gelato.paper.cells._named_cell", lambda name, _: found[name.split(":")[1]]
+    )
+
+    def state(text):
+        return judge(text, Path("nowhere")).state
+
+    assert state("x:Ours:cora > x:Low:cora") == "holds"
+    assert state("x:Low:cora > x:Ours:cora") == "broken"
+    assert state("x:Ours:cora > x:Not:cora") == "not recorded yet"
+    assert state("x:Ours:cora within") == "holds"
+    assert state("x:Low:cora within") == "broken"
 
 
 def test_a_remark_that_became_wrong_is_stale():

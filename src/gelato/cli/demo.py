@@ -30,6 +30,7 @@ TRAINED = "gelato"
 SEED = 1
 _SHORT_SUMMARIES = {TRAINED: "learned edge weights, then ac"}  # 80 columns are few
 _LINKS = 100
+_FIRST = 25
 _NEXT_STEPS = (
     ("look at them", "gelato check --edges FILE [--attributes FILE]"),
     ("find links", "gelato predict --edges FILE --top 100 -o links.csv"),
@@ -107,8 +108,10 @@ def _compare(console: Console, folder: Path, trained: Any) -> None:
         written.append(trained.save(folder / TRAINED, metrics=facts | tested))
     console.show(title, "", _table(names, exact, biased))
     console.show(_moral(names[0], exact, biased))
+    console.show(_first_text(names[0], exact[names[0]]))
     if trained is not None:
         console.show(f"\n{_training_text(trained)}")
+        console.show(_control_text(exact[TRAINED], split))
     console.show(
         "", f"Links most likely missing, by {names[0]} from all known edges", ""
     )
@@ -148,6 +151,34 @@ def _evaluate(
 
     results["all"][name] = evaluate(model, split)
     results["sampled"][name] = evaluate(model, split, protocol="sampled")
+
+
+def _first_text(best: str, result: Evaluation) -> str:
+    """Say how many of the first test candidates are links, of all of them."""
+    from gelato.ranking.metrics import precision_at
+
+    links = _FIRST * precision_at(result.counts, _FIRST)
+    return (
+        f"Of the {_FIRST} candidates that {best} ranks first, {links:.0f} are held-out "
+        "links."
+    )
+
+
+def _control_text(result: Evaluation, split: EdgeSplit) -> str:
+    """Say what is left if nothing is learned: every learned weight is 1."""
+    from gelato import evaluate, make
+    from gelato.models.registry import preset
+
+    names = ("eta", "alpha", "beta", "self_loops")
+    chosen = {name: preset(DATASET)[name] for name in names}
+    constant = evaluate(make("cos+ac", **chosen).fit(split), split).ap
+    adds = (
+        "training adds nothing" if constant >= result.ap else "training adds the rest"
+    )
+    return (
+        f"With every learned weight set to 1 its AP is {text.percent(constant)}: on "
+        f"this graph {adds}."
+    )
 
 
 def _training_text(model: Any) -> str:

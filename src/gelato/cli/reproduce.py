@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -196,45 +196,69 @@ def list_experiments(
     place: Place,
     seeds: tuple[int, ...] | None,
 ) -> None:
-    """Print the experiments, and how much of each is recorded."""
+    """Print the experiments, then the state and the forecast of every cell."""
+    from gelato.paper.cells import cells
+    from gelato.paper.forecast import Forecasts
     from gelato.paper.jobs import count_parts, missing_jobs
 
-    rows = []
+    forecasts = Forecasts(place.results)
+    rows, listed, documents = [], [], []
     for one in experiments:
         every = count_parts([one], seeds)
-        rows.append((one, every, every - len(missing_jobs([one], place, seeds))))
-    console.show(
-        make_table(
-            "experiment",
-            "what it is",
-            "graphs",
-            "recorded",
-            rows=[
-                (
-                    one.name,
-                    one.title,
-                    ", ".join(one.datasets),
-                    f"{have} of {every}" if every else "computed",
-                )
-                for one, every, have in rows
-            ],
-            text=3,
-        )
-    )
-    console.give(
-        {
-            "experiments": [
+        have = every - len(missing_jobs([one], place, seeds))
+        done = f"{have} of {every}" if every else "computed"
+        rows.append((one.name, one.paper, one.title, done))
+        parts = []
+        for row in one.rows if one.kind == "runs" else ():
+            part = replace(one, rows=(row,))
+            (cell, *_) = cells(part, place.results, seeds=seeds)
+            seconds = forecasts.missing_seconds(row, cell.missing)
+            parts.append(
                 {
-                    "name": one.name,
-                    "title": one.title,
-                    "datasets": list(one.datasets),
-                    "runs": every,
-                    "recorded": have,
+                    "row": cell.method,
+                    "dataset": cell.dataset,
+                    "state": cell.state,
+                    "why": cell.why,
+                    "recorded": len(cell.values),
+                    "missing_seeds": list(cell.missing),
+                    "forecast_seconds": seconds,
                 }
-                for one, every, have in rows
-            ]
-        }
-    )
+            )
+            listed.append((one.name, cell, seconds))
+        documents.append(
+            {
+                "name": one.name,
+                "paper": one.paper,
+                "title": one.title,
+                "datasets": list(one.datasets),
+                "runs": every,
+                "recorded": have,
+                "cells": parts,
+            }
+        )
+    names = ("experiment", "in the paper", "what it is", "recorded")
+    console.show(make_table(*names, rows=rows, text=3))
+    if listed:
+        names = ("experiment", "row", "graph", "state", "runs", "time to run the rest")
+        lines = [
+            (
+                name,
+                cell.method,
+                cell.dataset,
+                cell.state if cell.values or cell.missing else f"none: {cell.why}",
+                f"{len(cell.values)} of {len(cell.values) + len(cell.missing)}",
+                _rest_text(cell, seconds),
+            )
+            for name, cell, seconds in listed
+        ]
+        console.show("", make_table(*names, rows=lines, text=4))
+    console.give({"experiments": documents})
+
+
+def _rest_text(cell: Cell, seconds: float | None) -> str:
+    if not cell.missing:
+        return ""
+    return "not forecast" if seconds is None else about(seconds, most=False)
 
 
 def migrate_records(console: Console, place: Place) -> None:
@@ -310,24 +334,34 @@ def write_document(
     path: Path,
     folder: Path | None,
 ) -> None:
-    """Write the page of all records, its figures first.
+    """Write the first page, a page for each experiment beside it, and their figures.
 
-    Figures go to ``images/<name of the page>`` beside it, unless a folder is named.
+    The pages go to a folder with the name of the first one, figures to
+    ``images/<name of the page>`` beside it, unless a folder is named.
     """
     from gelato.io import write_text_atomic
-    from gelato.paper.document import write_page
+    from gelato.paper.document import write_page, write_runs
+    from gelato.paper.front import FIGURE, write_front
+    from gelato.paper.records import make_folders
 
-    write_page(experiments, place.results)  # refuses bad records before drawing
+    for one in experiments:  # refuses bad records before drawing
+        write_page(one, place.results)
     images = path.parent / "images" / path.stem if folder is None else folder
     drawn = draw_all(experiments, place, images)
-    links = {
-        name: {
-            figure: _link(files[0].with_suffix(""), path.parent) if files else ""
-            for figure, files in found.items()
+    pages = path.parent / path.stem
+    make_folders(pages)
+    for one in experiments:
+        links = {
+            figure: _link(files[0].with_suffix(""), pages) if files else ""
+            for figure, files in drawn.get(one.name, {}).items()
         }
-        for name, found in drawn.items()
-    }
-    write_text_atomic(path, write_page(experiments, place.results, links))
+        page = write_page(one, place.results, links)
+        write_text_atomic(pages / f"{one.name}.md", page)
+    write_text_atomic(pages / "runs.md", write_runs(experiments, place.results))
+    shown = drawn.get(FIGURE[0], {}).get(FIGURE[1], [])
+    figure = _link(shown[0].with_suffix(""), path.parent) if shown else ""
+    front = write_front(experiments, place.results, folder=path.stem, figure=figure)
+    write_text_atomic(path, front)
     console.show(str(path))
     files = [one for part in drawn.values() for found in part.values() for one in found]
     console.give({"written": str(path), "figures": [str(file) for file in files]})

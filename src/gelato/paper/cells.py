@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gelato.paper.experiment import Experiment, Row
+from gelato.paper.experiment import Experiment, Row, read_experiment
 from gelato.paper.runner import find_result
 
 ESTIMATED = "≈"
@@ -241,6 +241,60 @@ class Cell:
             "missing_seeds": list(self.missing),
             "mark": self.mark,
         }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What recorded numbers say of a statement.
+
+    Parameters
+    ----------
+    state : {"holds", "broken", "not recorded yet"}
+        Whether they support it.
+    text : str
+        The statement with its numbers.
+    """
+
+    state: str
+    text: str
+
+
+def judge(statement: str, results: Path) -> Verdict:
+    """Compare a statement about cells with what is recorded.
+
+    Parameters
+    ----------
+    statement : str
+        ``"table:row:graph within"``, the cell agrees with the paper's number, or
+        ``"table:row:graph > table:row:graph"``. A fourth part names the metric, by
+        default AP.
+    results : Path
+        Folder of recorded runs.
+    """
+    if statement.endswith(" within"):
+        found = [_named_cell(statement.removesuffix(" within"), results)]
+        true = found[0].verdict == "within"
+        told = f"{_told(found[0])} beside the paper's {found[0].published}"
+    else:
+        found = [_named_cell(part, results) for part in statement.split(" > ")]
+        first, second = found
+        true = (first.mean or 0) > (second.mean or 0)
+        told = f"{_told(first)} against {_told(second)}"
+    if not all(cell.values for cell in found):
+        return Verdict("not recorded yet", told)
+    return Verdict("holds" if true else "broken", told)
+
+
+def _named_cell(name: str, results: Path) -> Cell:
+    table, method, dataset, *metric = name.split(":")
+    found = read_experiment(table).on([dataset]).of([method])
+    rows = tuple(row for row in found.rows if row.name == method)
+    (cell,) = cells(replace(found, rows=rows), results, metric[0] if metric else "ap")
+    return cell
+
+
+def _told(cell: Cell) -> str:
+    return f"{cell.method} on {cell.dataset} {number_text(cell)}"
 
 
 def marked(text: str, cell: Cell | Row) -> str:

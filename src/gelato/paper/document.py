@@ -1,4 +1,4 @@
-"""The page of all records: tables, figures, discussions of differences, and gaps.
+"""The page of an experiment: tables, figures, discussions of differences, and gaps.
 
 Discussions are data in the specs, tied to the cells that they speak of.
 """
@@ -14,6 +14,7 @@ from gelato.paper.cells import (
     Cell,
     cells,
     figure_note,
+    judge,
     mark_lines,
     marked,
     number_text,
@@ -27,60 +28,27 @@ from gelato.paper.sections import Table, section_tables
 NOT_DISCUSSED = "not discussed yet"
 _METRICS = {"ap": "AP", "auc": "AUC"}
 _MOST = 9  # things that a line of what is missing names one by one
-_HEAD = """\
-# The paper, reproduced
-
-Written by `gelato reproduce --write-docs` from the records in `results/`; do not
-edit it by hand. Each run is one file there, with its settings, its split, all metrics
-and curves, its time and memory, and the commit of the code. `gelato reproduce --quick`
-runs all of it at toy size in a few minutes.
-
-All numbers are percentages over all candidate pairs, unless a heading says otherwise.
-A cell of a table holds the mean over our runs, with the standard deviation where there
-are several, and below it the paper's number with its mark. **above** or **below**
-stands where they differ by more than chance explains: 3 sd sqrt(1/10 + 1/s) for the
-mean of s runs against the paper's mean of ten, half of the last printed digit where the
-paper's sd is 0. Networks, whose descriptions leave settings open, have wider
-tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 points of
-AUC.
-
-A cell without a mark is exact: every candidate pair was ranked. **≈** stands before an
-estimate: near pairs and positives were ranked exactly and a random sample of the other
-pairs was weighted, so that the exact value lies in the interval beside it with 95 %
-confidence. **†** stands behind a run with less than the paper's setting, which it
-names. **-** is missing; below each table stands why.
-"""
 
 
 def write_page(
-    experiments: Sequence[Experiment],
-    results: Path,
-    figures: Mapping[str, Mapping[str, str]] | None = None,
+    experiment: Experiment, results: Path, drawn: Mapping[str, str] | None = None
 ) -> str:
-    """Return the page as Markdown.
+    """Return the page of an experiment as Markdown.
 
     Parameters
     ----------
-    experiments : sequence of Experiment
-        In the order of the page.
+    experiment : Experiment
+        Which one.
     results : Path
         Folder of recorded runs.
-    figures : mapping, optional
-        By experiment and figure the path of the SVG file from the page, without its
-        suffix; an empty text where the figure could not be drawn.
+    drawn : mapping, optional
+        By figure the path of the SVG file from the page, without its suffix; an empty
+        text where the figure could not be drawn.
     """
-    parts = [_HEAD]
-    for experiment in experiments:
-        drawn = (figures or {}).get(experiment.name, {})
-        parts += _section(experiment, results, drawn)
-    parts += _runs_section(experiments, results)
-    return "\n".join(parts).rstrip() + "\n"
-
-
-def _section(
-    experiment: Experiment, results: Path, drawn: Mapping[str, str]
-) -> list[str]:
-    lines = [f"## {experiment.title}", "", f"`gelato reproduce {experiment.name}`", ""]
+    lines = [f"# {experiment.title}", ""]
+    if experiment.paper:
+        lines += [f"In the paper: {experiment.paper}.", ""]
+    lines += [f"`gelato reproduce {experiment.name}`", ""]
     if experiment.notes:
         lines += [*(f"- {note}" for note in experiment.notes), ""]
     if experiment.kind == "runs":
@@ -89,14 +57,40 @@ def _section(
             lines += _matrix([cell for cell in found if cell.metric == metric])
         lines += _marks(found)
         missing = missing_commands(experiment, found)
-        discussed = discussion_lines(experiment, found)
+        discussed = discussion_lines(experiment, found, results)
     else:
         tables = section_tables(experiment, results)
-        lines += [line for table in tables for line in _plain_table(table)]
+        lines += [line for table in tables for line in plain_table(table)]
         missing = {k: v for table in tables for k, v in (table.missing or {}).items()}
         discussed = []
-    lines += _figures(experiment, drawn, results)
-    return lines + discussed + _missing(missing)
+    said = finding_lines(experiment, results)
+    lines += ["Findings:", "", *said, ""] if said else []
+    lines += _figures(experiment, drawn or {}, results)
+    return "\n".join([*lines, *discussed, *_missing(missing)]).rstrip() + "\n"
+
+
+def finding_lines(experiment: Experiment, results: Path) -> list[str]:
+    """Return what is found, each with the records that say so."""
+    return [
+        f"- {'Open: ' if one.open else ''}{one.text}{_evidence(one.evidence, results)}"
+        for one in experiment.findings
+    ]
+
+
+def _evidence(statements: Sequence[str], results: Path | None) -> str:
+    """Return in brackets what the records say of statements."""
+    if results is None or not statements:
+        return ""
+    told: dict[str, list[str]] = {}
+    for statement in statements:
+        verdict = judge(statement, results)
+        told.setdefault(verdict.state, []).append(verdict.text)
+    words = {"holds": "recorded", "broken": "NOT SUPPORTED by"}
+    parts = (
+        f"{words.get(state, state)}: {'; '.join(texts)}"
+        for state, texts in told.items()
+    )
+    return f" ({'. '.join(parts)})"
 
 
 def _table(
@@ -107,7 +101,8 @@ def _table(
     return [*(f"| {' | '.join(row)} |" for row in body), ""]
 
 
-def _plain_table(table: Table) -> list[str]:
+def plain_table(table: Table) -> list[str]:
+    """Return a table of text as Markdown."""
     lines = [f"**{table.title}**", ""] if table.title else []
     return lines + (_table(table.header, table.rows, table.text) if table.rows else [])
 
@@ -196,14 +191,19 @@ def _figures(
     return lines
 
 
-def discussion_lines(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+def discussion_lines(
+    experiment: Experiment, found: Sequence[Cell], results: Path | None = None
+) -> list[str]:
     """Return every difference outside its tolerance, by what is known of it."""
     told: dict[str, list[str]] = {}
     for cell, text in differences(experiment, found):
+        remark = remark_on(experiment, cell)
+        shown = "" if remark is None else _evidence(remark.evidence, results)
         where = f"{cell.method} on {cell.dataset}"
         where += f", {cell.label}" if cell.label else ""
         numbers = f"{number_text(cell)} against {paper_text(cell)}"
-        told.setdefault(f"{text[0].upper()}{text[1:].rstrip('.')}.", []).append(
+        text = f"{text[0].upper()}{text[1:].rstrip('.')}.{shown}"
+        told.setdefault(text, []).append(
             f"{where}: {numbers}, {cell.difference:+.2f} with a tolerance of "
             f"{cell.tolerance:.2f}"
         )
@@ -296,23 +296,21 @@ def _missing(missing: Mapping[str, str]) -> list[str]:
     return ["Missing, by the command that runs it:", "", *lines, ""] if lines else []
 
 
-def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]:
-    """Return what every recorded run took, each once, and where it was run."""
+def write_runs(experiments: Sequence[Experiment], results: Path) -> str:
+    """Return the page of what every recorded run took, each once, and where."""
     rows: dict[str, tuple[Row, list[dict[str, Any]]]] = {}
     for experiment in experiments:
         for row in experiment.rows if experiment.kind == "runs" else ():
             found = row_records(row, results)
             if found:
                 rows.setdefault(found[0]["digest"], (row, found))
-    if not rows:
-        return []
     header = (
         *("run", "dataset", "seeds", "seconds to fit", "best epochs", "steps skipped"),
         "peak memory, MB",
     )
     every = [record for _, found in rows.values() for record in found]
-    return [
-        "## Recorded runs",
+    lines = [
+        "# Recorded runs",
         "",
         "Times are wall-clock, most of them of one thread, on machines that also did "
         "other work; `results/benchmarks` and `gelato reproduce time` have clean ones. "
@@ -321,6 +319,7 @@ def _runs_section(experiments: Sequence[Experiment], results: Path) -> list[str]
         *_table(header, (_run_row(row, found) for row, found in rows.values()), 3),
         *_provenance(every),
     ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _run_row(row: Row, found: Sequence[dict[str, Any]]) -> list[str]:
