@@ -104,7 +104,7 @@ def test_hidden_edges_enter_no_feature():
 
 
 def folds_attributes(graph):
-    from gelato.stacking.attributes import node_attributes
+    from gelato.stacking.node_attributes import node_attributes
 
     return node_attributes(graph)
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 import gelato
 from gelato.errors import InputError, UnsupportedGraphError
 from gelato.graph import Graph
-from gelato.stacking.attributes import node_attributes
 from gelato.stacking.features import FeatureTable, feature_guide, features_of
 from gelato.stacking.lists import PER_NODE, score_block
-from gelato.stacking.measures import Measures
+from gelato.stacking.node_attributes import node_attributes
+from gelato.stacking.pair_measures import Measures
 
 
 def make_graph(seed=0, n=40, weighted=True, attributes=True):

@@ -528,7 +528,7 @@ def _keep(
 ) -> None:
     for file in filter(None, (keep.table, keep.paper)):
         if file is keep.paper or file.suffix.lower() in (".tex", ".md"):
-            from gelato.report.tables import write_ranking
+            from gelato.report.paper_tables import write_ranking
 
             write_ranking(ranking, file)
             console.line(f"wrote the ranking to {file}")

@@ -197,8 +197,8 @@ def list_experiments(
     seeds: tuple[int, ...] | None,
 ) -> None:
     """Print the experiments, then the state and the forecast of every cell."""
+    from gelato.paper.cell_costs import Forecasts
     from gelato.paper.cells import cells
-    from gelato.paper.forecast import Forecasts
     from gelato.paper.jobs import count_parts, missing_jobs
 
     forecasts = Forecasts(place.results)
@@ -517,7 +517,7 @@ def show_results(
 def _write_cells(console: Console, cells: Sequence[Cell], file: Path) -> None:
     """Write what was measured and what the paper printed, one cell per row."""
     from gelato.paper.cells import number_text, spread
-    from gelato.report.tables import write_paper_table
+    from gelato.report.paper_tables import write_paper_table
 
     header = ["method", "graph", "metric", "ours, mean ± deviation", "seeds", "paper"]
     rows = [

@@ -22,8 +22,8 @@ from gelato.errors import InputError, UsageError
 from gelato.explain.explanation import Explanation, MiddleNode, SharedAttribute, Walk
 from gelato.explain.steps import attribute_name, attribute_rows, walk_edges
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
-from gelato.heuristics.attributes import DenseCosineScorer, SharedAttributeScorer
 from gelato.heuristics.linear import RidgeScorer
+from gelato.heuristics.similar import DenseCosineScorer, SharedAttributeScorer
 from gelato.predict.links import count_common_neighbours
 from gelato.ranking import score_pairs
 from gelato.ranking.scorers import RowScorer, SumScorer, WalkScorer, as_scorer

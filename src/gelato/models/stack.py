@@ -24,12 +24,12 @@ from gelato.parameters import flag, number, whole
 from gelato.predict.prediction import Prediction
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, as_data, split_edges
-from gelato.stacking.attributes import node_attributes
 from gelato.stacking.calibration import LinkPrecision, link_precision, unseen_scores
 from gelato.stacking.features import FeatureTable
 from gelato.stacking.folds import Fold, fold_count, kept_folds
 from gelato.stacking.gate import LEAST_EDGES, Choice, choose
-from gelato.stacking.measures import Measures
+from gelato.stacking.node_attributes import node_attributes
+from gelato.stacking.pair_measures import Measures
 from gelato.stacking.ranker import Ranker, TreeSettings, fit_ranker, tree_library
 from gelato.stacking.reasons import StackExplanation, explained, reasons
 from gelato.stacking.scorer import StackScorer, lifted

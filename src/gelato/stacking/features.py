@@ -1,8 +1,8 @@
 """One table of named features for pairs of nodes.
 
 Every column has a line of documentation and a group that people understand. The
-table is computed from :class:`~gelato.stacking.measures.Measures` by sparse rows and
-low-rank factors, for the pairs asked for only, with the same bits on any number of
+table is computed from :class:`~gelato.stacking.pair_measures.Measures` by sparse rows
+and low-rank factors, for the pairs asked for only, with the same bits on any number of
 threads.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels import pair_attributes, pair_walks
 from gelato.kernels.chunks import run_chunks
-from gelato.stacking.attributes import node_attributes
 from gelato.stacking.lists import Lists, list_names, lists_and_candidates
-from gelato.stacking.measures import KINDS, Measures, Table, dots
+from gelato.stacking.node_attributes import node_attributes
+from gelato.stacking.pair_measures import KINDS, Measures, Table, dots
 
 SHARED, WALKS, POPULAR = "shared neighbours", "longer walks", "popularity"
 ALIKE, AROUND, MUTUAL = "attributes", "neighbours' attributes", "mutual rank"

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.graph import FloatArray, Graph, IntArray, pair_keys
-from gelato.stacking.attributes import NodeAttributes
 from gelato.stacking.features import FeatureTable
-from gelato.stacking.measures import Measures, Table
+from gelato.stacking.node_attributes import NodeAttributes
+from gelato.stacking.pair_measures import Measures, Table
 
 HIDDEN = 10
 """A fold hides one edge in so many."""

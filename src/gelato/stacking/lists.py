@@ -16,7 +16,7 @@ from gelato.engines import single_blas_thread
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import pair_walks, row_lists
 from gelato.kernels.chunks import run_chunks
-from gelato.stacking.measures import Measures, Table
+from gelato.stacking.pair_measures import Measures, Table
 
 GRID = np.array(
     [*range(1, 17), 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256],

@@ -18,7 +18,7 @@ from gelato.errors import GelatoError, StoredFileError
 from gelato.graph import FloatArray
 from gelato.kernels.chunks import default_threads
 from gelato.stacking.folds import Fold
-from gelato.stacking.measures import Table
+from gelato.stacking.pair_measures import Table
 from gelato.stacking.start import LinearStart, fit_start
 
 _FIXED: dict[str, Any] = {

@@ -25,7 +25,7 @@ from gelato.heuristics.linear import (
     sparse_ridge_inverse,
 )
 from gelato.kernels import pair_attributes, pair_walks, ridge_walks
-from gelato.stacking.attributes import Factors, NodeAttributes, unit_factors
+from gelato.stacking.node_attributes import Factors, NodeAttributes, unit_factors
 
 Table = npt.NDArray[np.float32]
 
