@@ -176,7 +176,11 @@ def api_groups() -> dict[str, list[str]]:
     for name in gelato.__all__:
         if not name.startswith("_"):
             # Where a name comes from is known without importing what it needs.
-            groups[_group(gelato._PUBLIC[name])].append(f"gelato.{name}")
+            module = gelato._PUBLIC[name]
+            file = ROOT / "src" / module.replace(".", "/") / f"{name}.py"
+            # A module of the same name would be documented in place of the function.
+            path = f"{module}.{name}.{name}" if file.exists() else f"gelato.{name}"
+            groups[_group(module)].append(path)
     for key, (_, _, _, extra) in API.items():
         groups[key] += extra
     known = {name.rpartition(".")[2] for name in groups["errors"]}

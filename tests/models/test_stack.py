@@ -249,7 +249,7 @@ def test_bad_input_is_refused_with_a_remedy(split, monkeypatch):
     with pytest.raises(UnsupportedGraphError, match="symmetrise"):
         gelato.make("stack").fit(directed)
     for wrong in ({"folds": 0}, {"rounds": 0}, {"budget": 0}):
-        with pytest.raises(UsageError, match="out of its range"):
+        with pytest.raises(UsageError, match="but must be"):
             gelato.make("stack", **wrong).fit(split)
     real = builtins.__import__
 

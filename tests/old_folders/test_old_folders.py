@@ -72,11 +72,19 @@ def command(folders, monkeypatch, capsys):
     return call
 
 
+def without_precision(known):
+    """Leave out what links are expected to be worth, which is reckoned anew."""
+    return known | {"links": [row[:4] for row in known["links"]]}
+
+
 def assert_facts(model, known, *, close=bits.CLOSE, folder=None):
     ours = plain(run_facts(model, folder))
     # Models had a parameter of this name when the folders were written.
     kept = {k: v for k, v in known["parameters"].items() if k != "threads"}
-    known = known | {"parameters": kept}
+    # Parameters that came later have their defaults.
+    kept = plain(model.parameter_defaults()) | kept
+    known = known | {"parameters": kept, "bits": without_precision(known["bits"])}
+    ours["bits"] = without_precision(ours["bits"])
     for name in ("parameters", "split", "weights"):
         assert ours[name] == known[name], name
     bits.assert_close(ours["losses"], known["losses"], close=close)

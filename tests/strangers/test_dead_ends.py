@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import polars as pl
 import pytest
 
@@ -158,3 +160,34 @@ def test_tables_for_papers(command, edges, tmp_path):
     recorded = command("reproduce", "table", 1, "heuristics", "--no-run", "-o", "r.csv")
     assert recorded.code == 0
     assert "method,graph,metric" in (tmp_path / "r.csv").read_text("utf-8")
+
+
+def test_names_below_bars_do_not_run_into_each_other():
+    import re
+
+    from gelato.report.charts import degree_chart
+
+    names = [f"{2**k + 1:,}-{2 ** (k + 1):,}" for k in range(14)]
+    chart = str(
+        degree_chart({"degree_counts": [{"degree": n, "nodes": 3} for n in names]})
+    )
+    places = [float(x) for x in re.findall(r'class="name"[^>]*? x="([\d.]+)"', chart)]
+    places = places or [
+        float(x) for x in re.findall(r'x="([\d.]+)"[^>]*class="name"', chart)
+    ]
+    assert 2 < len(places) < 14
+    widest = 6 * max(map(len, names))
+    assert min(b - a for a, b in itertools.pairwise(places)) > widest
+
+
+def test_heat_maps_of_two_kinds_show_both(tmp_path):
+    from gelato.report.contents import summarise_run
+
+    edges = [(f"c{i % 40}", f"p{(i * 7) % 25}") for i in range(150)]
+    edges += [(f"c{i % 40}", f"p{(i * 3) % 25}") for i in range(150)]
+    split = gelato.split_edges(gelato.read_graph(edges), test=0.2)
+    folder = gelato.make("ac").fit(split).save(tmp_path / "run")
+    maps = summarise_run(folder, top=2)["heat_maps"]
+    kinds = [str(node)[0] for node in maps["nodes"]]
+    assert {"c", "p"} == set(kinds)
+    assert sorted(kinds) in (kinds, kinds[::-1])  # one kind after the other

@@ -164,7 +164,9 @@ def check_same_run(run: Run, folder: Path, model: Any) -> None:
         for name, value in model.get_params().items()
         if value is not None and name != "threads"
     }
-    stored = {k: v for k, v in run.parameters.items() if k != "threads"}
+    # A run of an earlier version lacks parameters that came later.
+    stored = model.parameter_defaults() | run.parameters
+    stored = {k: v for k, v in stored.items() if v is not None and k != "threads"}
     found = {"model": run.model, **stored}
     expected = {"model": model.name, **asked}
     differing = sorted(

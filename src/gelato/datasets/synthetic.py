@@ -7,7 +7,6 @@ follows from the seed alone; nothing here costs more than the edges and words dr
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -177,9 +176,9 @@ _ROUNDS = 25
 _FULL = 0.5
 
 
-def make_graph(nodes: int, **options: Any) -> Graph:
+def make_graph(nodes: Any, **options: Any) -> Graph:
     """Draw a synthetic graph; an old name of :func:`make_synthetic_graph`."""
-    if not isinstance(nodes, numbers.Integral):
+    if not isinstance(nodes, int | np.integer):
         raise UsageError(
             "make_graph draws a synthetic graph of so many nodes, and reads no "
             f"{type(nodes).__name__}.",
@@ -192,7 +191,7 @@ def make_graph(nodes: int, **options: Any) -> Graph:
         DeprecationWarning,
         stacklevel=2,
     )
-    return make_synthetic_graph(nodes, **options)
+    return make_synthetic_graph(int(nodes), **options)
 
 
 def make_synthetic_graph(nodes: int, **options: Any) -> Graph:

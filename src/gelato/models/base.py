@@ -222,6 +222,9 @@ class Model(Parametrised, ABC):
         What a tuning sets otherwise than the model's defaults.
     presets : dict or None
         Parameters by graph of the paper; None if it gives none for this model.
+    later_parameters : tuple of str
+        Those that came after the first release: at their defaults they tell nothing
+        apart, so that what was begun before goes on.
     notes_ : tuple of str
         What people should know of a fitted model.
     training_ : Training or None
@@ -236,6 +239,7 @@ class Model(Parametrised, ABC):
     search_space: ClassVar[Mapping[str, Dimension | Sequence[Any]]] = {}
     tuning_defaults: ClassVar[Mapping[str, Any]] = {}
     presets: ClassVar[dict[str, dict[str, Any]] | None] = None
+    later_parameters: ClassVar[tuple[str, ...]] = ()
 
     graph_: Graph
     split_: EdgeSplit | None
@@ -297,6 +301,15 @@ class Model(Parametrised, ABC):
         if self.undirected_only:
             self.graph_.require_undirected(f"{self.summary} ({self.name})")
         return self
+
+    def telling_params(self) -> dict[str, Any]:
+        """Return the parameters that tell what was begun from something else."""
+        usual = self.parameter_defaults()
+        return {
+            name: value
+            for name, value in self.get_params().items()
+            if name not in self.later_parameters or value != usual[name]
+        }
 
     @abstractmethod
     def scorer(self, graph: Graph) -> RowScorer:

@@ -181,7 +181,7 @@ class Gelato(PairTrained, EnhancedModel):
     pair_model: Callable[[Graph], nn.Module] | None = function(None)
 
     module_: nn.Module | None
-    _later = ("redraw", "bias", "negatives", "near_rate")
+    later_parameters = ("redraw", "bias", "negatives", "near_rate")
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range, and they go together."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -90,9 +90,10 @@ class Stack(Model):
     name = "stack"
     summary = "trees on pair features, learned from hidden edges"
     undirected_only = True
+    search_space: ClassVar = {"rounds": (120, 60, 240), "gate": (True, False)}
 
     folds: int | None = whole(None, most=10)
-    rounds: int = whole(150)
+    rounds: int = whole(120)
     gate: bool = flag(True)
     budget: float | None = number(None, above=0)
     valid: float = number(0.05, least=0, below=1)

@@ -71,9 +71,7 @@ class TrainedModel(Model):
     module_: Any
     _options: FitOptions = PLAIN
     _prefix: ClassVar[str] = ""  # of the names of stored weights
-    # Parameters that came later: at their defaults they are no part of the identity,
-    # so that older checkpoints remain what they are.
-    _later: ClassVar[tuple[str, ...]] = ("redraw",)
+    later_parameters: ClassVar[tuple[str, ...]] = ("redraw",)
 
     def fit(
         self,
@@ -220,11 +218,9 @@ class TrainedModel(Model):
 
     def _identity(self, split: EdgeSplit) -> dict[str, Any]:
         """Return what must be equal for a training to be resumed."""
-        usual = self.parameter_defaults()
         named = {
             name: _name_of(value) if callable(value) else value
-            for name, value in self.get_params().items()
-            if name not in self._later or value != usual[name]
+            for name, value in self.telling_params().items()
         }
         return {"split": split.fingerprint, **named}
 

@@ -58,6 +58,7 @@ class CosineAutocovariance(EnhancedModel):
         "t": Dimension((3, 2, 4)).only("free"),
     }
     presets: ClassVar = LOOPS_OF
+    later_parameters = ("beta",)
 
     eta: float = 1.0
     alpha: float = 0.5

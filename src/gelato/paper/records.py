@@ -176,9 +176,10 @@ def _rows_of(packed: Any) -> Any:
 
 def _values_of(column: Any) -> list[Any]:
     if isinstance(column, list):
-        return column
+        return list(column)
     if "columns" in column:
-        return _rows_of(column)
+        found: list[Any] = _rows_of(column)
+        return found
     if "same" in column:
         return [column["same"]] * column["rows"]
     return [column["first"] + column["step"] * n for n in range(column["rows"])]

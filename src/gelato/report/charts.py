@@ -25,6 +25,7 @@ from gelato.text import shortened
 
 WIDTH, HEIGHT = 480, 290
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 14, 12, 46
+_LETTER = 6.6  # of names below bars
 # Dark to light, and evenly so: the order survives print and colour blindness.
 _DARK, _MIDDLE, _LIGHT = (38, 20, 84), (31, 128, 141), (250, 238, 180)
 _HELD_OUT = (214, 94, 0)
@@ -363,7 +364,11 @@ def bar_chart(
     """
     wide = (WIDTH - _LEFT - _RIGHT) / max(len(names), 1)
     parts = [_frame(None, up, x_label), _bars(series, up, wide)]
-    shown = ticks or [((i + 0.5) / len(names), name) for i, name in enumerate(names)]
+    # Every second or third name where all of them would run into each other.
+    longest = max((len(name) for name in names), default=0)
+    step = max(1, math.ceil(_LETTER * (longest + 1) / wide))
+    named = [((i + 0.5) / len(names), name) for i, name in enumerate(names)]
+    shown = ticks or named[::step]
     for at, name in shown:
         x = round(_LEFT + at * (WIDTH - _LEFT - _RIGHT), 1)
         anchor = "end" if at > 0.99 else "middle"

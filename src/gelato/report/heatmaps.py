@@ -69,6 +69,9 @@ def make_heat_maps(
     enhanced = model.enhanced_adjacency(graph)
     joined = graph.adjacency if enhanced is None else enhanced
     chosen = chosen[_order(joined[chosen][:, chosen])]
+    if graph.is_bipartite:  # one kind after the other
+        of_first = np.isin(chosen, graph.side(0))
+        chosen = np.concatenate([chosen[of_first], chosen[~of_first]])
     inside = np.full(graph.num_nodes, -1)
     inside[chosen] = np.arange(len(chosen))
     marked = inside[held_out]
@@ -127,6 +130,17 @@ def _chosen(graph: Graph, nodes: Sequence[Hashable] | None) -> tuple[IntArray, s
         largest = np.arange(graph.num_nodes)
         noun = "graph"
     count = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)[largest]
+    if graph.is_bipartite:
+        # Of either kind as many: nodes of one kind alone have no edge among them.
+        halves = []
+        for side in (0, 1):
+            own = np.isin(largest, graph.side(side))
+            order = np.argsort(-count[own], kind="stable")[: DEFAULT_NODES // 2]
+            halves.append(largest[own][order])
+        if all(map(len, halves)):
+            best, kinds = np.concatenate(halves), " of each kind"
+            sizes = " and ".join(f"{len(half)}" for half in halves)
+            return best, f"the {sizes} nodes of highest degree{kinds}"
     best = largest[np.argsort(-count, kind="stable")[:DEFAULT_NODES]]
     whole = "the graph" if noun == "graph" else f"the largest {noun}"
     return np.sort(best), f"the {len(best)} nodes of highest degree in {whole}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from gelato.errors import MissingExtraError, OutputError, StoredFileError
 from gelato.io.locking import locked
+from gelato.models.registry import facts_of
 from gelato.parameters import Dimension
 from gelato.tuning.result import TrialRecord
 from gelato.tuning.searches import Parameters
@@ -287,11 +288,23 @@ def _check_identity(
             f"{path} is a study of another program.", hint="Name a new file."
         )
     differing = [k for k in {**stored, **asked} if stored.get(k) != asked.get(k)]
+    if differing == ["parameters"] and _only_later(stored, asked):
+        return
     if differing:
         raise StoredFileError(
             f"{path} is another study: its {differing[0]} differs.",
             hint="Name another file, or repeat what it was begun with.",
         )
+
+
+def _only_later(stored: dict[str, Any], asked: dict[str, Any]) -> bool:
+    """Tell whether a study lacks nothing but parameters that came after it."""
+    facts = facts_of(asked["model"])
+    before, now = stored["parameters"], asked["parameters"]
+    if not set(now) - set(before) <= set(facts.later_parameters):
+        return False
+    usual = facts.parameter_defaults()
+    return bool({k: before.get(k, usual.get(k)) for k in now} == now)
 
 
 class _HeldAlready:
