@@ -158,10 +158,8 @@ def _first_text(best: str, result: Evaluation) -> str:
     from gelato.ranking.metrics import precision_at
 
     links = _FIRST * precision_at(result.counts, _FIRST)
-    return (
-        f"Of the {_FIRST} candidates that {best} ranks first, {links:.0f} are held-out "
-        "links."
-    )
+    told = text.plural(round(links), "held-out link")
+    return f"Among the {_FIRST} candidates that {best} ranks first: {told}."
 
 
 def _control_text(result: Evaluation, split: EdgeSplit) -> str:
