@@ -239,7 +239,14 @@ def list_experiments(
     names = ("experiment", "in the paper", "what it is", "recorded")
     console.show(make_table(*names, rows=rows, text=3))
     if listed:
-        names = ("experiment", "row", "graph", "state", "runs", "time to run the rest")
+        columns = (
+            "experiment",
+            "row",
+            "graph",
+            "state",
+            "runs",
+            "time to run the rest",
+        )
         lines = [
             (
                 name,
@@ -251,7 +258,7 @@ def list_experiments(
             )
             for name, cell, seconds in listed
         ]
-        console.show("", make_table(*names, rows=lines, text=4))
+        console.show("", make_table(*columns, rows=lines, text=4))
     console.give({"experiments": documents})
 
 

@@ -67,9 +67,9 @@ class Forecasts:
         if spec.dataset not in sizes or not timed or kind not in timed["training"]:
             return None
         count = 0 if kind == "unbiased" else 1  # pairs grow as nodes squared, or edges
-        share = sizes[spec.dataset][count] / sizes[_TIMED][count]
+        share: float = sizes[spec.dataset][count] / sizes[_TIMED][count]
         epochs = spec.parameters.get("epochs")
-        whole = training_seconds(
+        whole: float = training_seconds(
             timed["training"][kind], timed["inference_seconds"], epochs
         )
         return whole * (share**2 if kind == "unbiased" else share)

@@ -90,7 +90,7 @@ def _reproduced(
     lines = ["## What was reproduced", ""]
     own = [cell for cell in found.get("gelato", ()) if cell.metric == "ap"]
     if own:
-        rows = (
+        rows: tuple[tuple[str, ...], ...] = (
             ("ours", *(number_text(cell) for cell in own)),
             ("runs", *(str(len(cell.values)) for cell in own)),
             ("paper", *(paper_text(cell) for cell in own)),
