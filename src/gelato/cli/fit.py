@@ -340,7 +340,7 @@ def _print(
         if len(set(sizes.values())) > 1:
             told = " and ".join(f"{n:,} {part} edges" for part, n in sizes.items())
             console.show(
-                f"AP grows with the number of edges to find ({told}):",
+                f"AP grows with the edges to find ({told}):",
                 "compare each with its random order, not with the other.",
             )
     console.show("", make_facts([("written", f"{folder}/"), *next_steps(folder)]))
