@@ -79,6 +79,13 @@ def test_a_record_holds_what_is_needed_to_believe_it(places, spec):
         assert 1 <= record["training"]["best_epoch"] <= 2
 
 
+def test_what_has_a_seed_and_no_epochs_is_recorded(places):
+    spec = RunSpec("stack", "tiny", 1, {"folds": 1, "rounds": 5})
+    record = perform(spec, *places)
+    assert record["metrics"]["ap"] > 0
+    assert find_result(places[0], spec) is not None
+
+
 def test_a_record_tells_the_threads_that_were_used(places, monkeypatch):
     monkeypatch.setenv("GELATO_THREADS", "3")
     assert perform(PLAIN, *places)["threads"] == 3

@@ -178,7 +178,7 @@ def perform(
 def fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -> Any:
     """Return the fitted model of a run; a training resumes from its checkpoint."""
     model = make_run_model(spec)
-    if spec.seed is None:
+    if not model.trains_by_epoch:
         return model.fit(split)
     stage = first_stage(spec)
     shared = folder if stage is None else folder.parent / stage.name
