@@ -1,9 +1,9 @@
 """What hand-written LLVM gains over plain numba and over libraries, in the same run.
 
 The loops of ``gelato.kernels.vectors`` on one thread, beside the same loops in plain
-numba and beside numpy (BLAS on one thread) or scipy. The ways take turns many times and the
-fastest of each counts. A kernel stays written by hand where it is at least 1.5 times as
-fast as plain numba: a library cannot be called inside a compiled loop.
+numba and beside numpy (BLAS on one thread) or scipy. The ways take turns many times
+and the fastest of each counts. A loop stays written by hand where it is at least 1.5
+times as fast as plain numba: a library cannot be called inside a compiled loop.
 
     python benchmarks/tiles.py [ROWS]
 """
