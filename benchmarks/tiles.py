@@ -1,9 +1,9 @@
 """What hand-written LLVM gains over plain numba and over libraries, in the same run.
 
-Products of ``gelato.kernels.tiles`` on one thread, beside the same loops in plain numba
-and beside numpy (BLAS on one thread) or scipy. The ways take turns many times and the
-fastest of each counts. A kernel stays written by hand where it is at least 1.5 times as
-fast as plain numba: a library cannot be called inside a compiled loop.
+The loops of ``gelato.kernels.vectors`` on one thread, beside the same loops in plain
+numba and beside numpy (BLAS on one thread) or scipy. The ways take turns many times
+and the fastest of each counts. A loop stays written by hand where it is at least 1.5
+times as fast as plain numba: a library cannot be called inside a compiled loop.
 
     python benchmarks/tiles.py [ROWS]
 """
@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from gelato.engines import single_blas_thread, use_threads
 from gelato.kernels.tiles import SparseRows, column_tiles, rows_times
+from gelato.kernels.vectors import LANES, gather, scatter
 
 TURNS = 30
 INNER, WIDTH = 128, 128
@@ -44,6 +45,45 @@ def plain_sparse_times(indptr, indices, table, out):
         for i in range(indptr[row], indptr[row + 1]):
             for j in range(table.shape[1]):
                 out[row, j] += table[indices[i], j]
+
+
+@numba.njit(nogil=True)
+def by_hand_gather(states, indices, relation, sums, squares, high, low):
+    for lane in range(0, states.shape[1], LANES):
+        rows = (states, indices, 0, indices.size)
+        gather(*rows, relation, lane, sums, squares, high, low)
+
+
+@numba.njit(nogil=True, fastmath={"contract"})
+def plain_gather(states, indices, relation, sums, squares, high, low):
+    for row in indices:
+        for k in range(states.shape[1]):
+            message = relation[k] * states[row, k]
+            wide = np.float64(message)
+            sums[k] += wide
+            squares[k] += wide * wide
+            high[k] = max(high[k], message)
+            low[k] = min(low[k], message)
+
+
+@numba.njit(nogil=True)
+def by_hand_scatter(states, gradients, indices, relation, parts, by_relation):
+    for lane in range(0, states.shape[1], LANES):
+        rows = (states, gradients, indices, 0, indices.size)
+        shares = (parts[0], parts[1], parts[2], parts[3], parts[4], parts[5])
+        scatter(*rows, relation, lane, *shares, by_relation)
+
+
+@numba.njit(nogil=True, fastmath={"contract"})
+def plain_scatter(states, gradients, indices, relation, parts, by_relation):
+    for row in indices:
+        for k in range(states.shape[1]):
+            message = relation[k] * states[row, k]
+            gradient = parts[0, k] + parts[1, k] * message
+            gradient += parts[3, k] if message == parts[2, k] else 0
+            gradient += parts[5, k] if message == parts[4, k] else 0
+            gradients[row, k] += relation[k] * gradient
+            by_relation[k] += states[row, k] * gradient
 
 
 def fastest(ways: dict[str, Way]) -> dict[str, float]:
@@ -85,10 +125,37 @@ def sparse(rows: int) -> dict[str, Way]:
     }
 
 
+def gathered(rows: int) -> dict[str, Way]:
+    states, indices, relation = _messages(rows)
+    out = (*np.zeros((2, len(relation))), *np.zeros((2, len(relation)), np.float32))
+    return {
+        "by hand": lambda: by_hand_gather(states, indices, relation, *out),
+        "numba": lambda: plain_gather(states, indices, relation, *out),
+    }
+
+
+def scattered(rows: int) -> dict[str, Way]:
+    states, indices, relation = _messages(rows)
+    parts = np.zeros((6, len(relation)), np.float32)
+    given = (states, np.zeros_like(states), indices, relation, parts, relation.copy())
+    return {
+        "by hand": lambda: by_hand_scatter(*given),
+        "numba": lambda: plain_scatter(*given),
+    }
+
+
+def _messages(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return states of nodes, neighbours and a relation, as NBFNet has them."""
+    random = np.random.default_rng(0)
+    states = random.random((rows, 32), dtype=np.float32)
+    indices = random.integers(0, rows, 4 * rows).astype(np.int32)
+    return states, indices, random.random(32, dtype=np.float32)
+
+
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
     with use_threads(1), single_blas_thread():
-        for make in (dense, sparse):
+        for make in (dense, sparse, gathered, scattered):
             title, best = make.__name__, fastest(make(rows))
             told = ", ".join(f"{name} {1e3 * s:.2f} ms" for name, s in best.items())
             ratios = ", ".join(

@@ -131,6 +131,8 @@ def test_a_model_of_one_s_own_on_the_command_line(edges, capsys, tmp_path):
     finally:
         unregister("one-layer")
         unregister("random-order")
+    assert run(["predict", folder]) == 1
+    assert "--plugin FILE" in " ".join(capsys.readouterr().err.split())
 
 
 def test_plugins_that_cannot_be_loaded(tmp_path):

@@ -35,18 +35,11 @@ def cosine(graph: Graph) -> RowScorer:
             hint="Give a table of attributes, or use a topological heuristic.",
         )
     matrix = sp.csr_array(graph.attributes, dtype=np.float64)
-    squares = np.asarray((matrix * matrix).sum(axis=1)).ravel()
+    squares = kernels.squared_norms(matrix)
     filled = matrix.nnz / max(1, matrix.shape[0] * matrix.shape[1])
     if filled <= _DENSE_ABOVE and not np.any(matrix.data < 0):
         return SharedAttributeScorer(matrix, sp.csr_array(matrix.T), squares)
-    return DenseCosineScorer(_exact_type(matrix.toarray(), squares), squares)
-
-
-def _exact_type(values: FloatArray, squares: FloatArray) -> Any:
-    """Use single precision where every dot product is a whole number it can hold."""
-    whole = bool(np.all(values == np.rint(values)))
-    largest = float(squares.max(initial=0.0))
-    return values.astype(np.float32) if whole and largest < 2**24 else values
+    return DenseCosineScorer(kernels.exact_values(matrix, squares), squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +123,4 @@ class DenseCosineScorer:
         """Return scores of shape ``(len(rows), n)``."""
         dots = np.empty((len(rows), self.num_nodes), dtype=self.values.dtype)
         rows_times(self.values[rows], self._tiles, dots, 0, len(rows))
-        norms = np.sqrt(self.squares[rows, None] * self.squares[None, :])
-        scores = np.zeros(dots.shape)
-        np.divide(dots, norms, out=scores, where=norms > 0)
-        return scores
+        return kernels.cosines(dots, self.squares[rows, None] * self.squares)

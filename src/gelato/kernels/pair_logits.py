@@ -12,7 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from gelato.kernels.tiles import TILE, add_rows, rows_times
+from gelato.kernels.tiles import rows_times
+from gelato.kernels.vectors import TILE, add_rows
 
 # A multiple of the rows of a matrix tile, so that every pair goes through whole tiles;
 # 48 x 128 float32 are 24 KB.

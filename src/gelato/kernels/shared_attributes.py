@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gelato.kernels.tiles import TILE, add_rows
+from gelato.kernels.vectors import TILE, add_rows
 
 # Pairs that go through one tile of the table before the next: pairs come sorted by
 # their first node, so neighbours in the list read mostly the same rows of the tile.

@@ -3,8 +3,7 @@
 Rows share what they score through lists of who has an attribute. Frequent attributes
 make these lists long and say little: a row's most frequent attributes are left out as
 long as their norm stays below the bound, for what two rows share in them alone cannot
-reach it. Both kernels give the same bits as
-:func:`gelato.kernels.similar_pairs.shared_attribute_rows`.
+reach it. All kernels give the same bits, those of :func:`cosines`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,50 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse as sp
+
+from gelato.graph import FloatArray
+
+
+def squared_norms(matrix: sp.csr_array) -> FloatArray:
+    """Return the squared norm of every row."""
+    return np.asarray((matrix * matrix).sum(axis=1), dtype=np.float64).ravel()
+
+
+def cosines(dots: Any, squares: FloatArray) -> FloatArray:
+    """Return cosines from dot products and products of squared norms; 0 for 0 / 0."""
+    norms = np.sqrt(squares)
+    cosine = np.zeros(norms.shape)
+    np.divide(dots, norms, out=cosine, where=norms > 0)
+    return cosine
+
+
+def exact_values(matrix: sp.csr_array, squares: FloatArray) -> Any:
+    """Return dense rows, in single precision where that holds all dot products."""
+    whole = bool(np.all(matrix.data == np.rint(matrix.data)))
+    exact = whole and squares.max(initial=0.0) < 2**24
+    return matrix.astype(np.float32 if exact else np.float64).toarray()
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_shared(
+    u: int, above: int, attributes: Any, transposed: Any, dots: Any, touched: Any
+) -> int:
+    """Add the dot products of a row with later ones; return how many are in a list."""
+    indptr, indices, data = attributes
+    node_indptr, nodes, values = transposed
+    count = 0
+    for a in range(indptr[u], indptr[u + 1]):
+        slot, start = node_indptr[indices[a] + 1] - 1, node_indptr[indices[a]]
+        while slot >= start and nodes[slot] > above:
+            v = nodes[slot]
+            before = dots[v]
+            after = before + data[a] * values[slot]
+            dots[v] = after
+            touched[count] = v
+            count += (before == 0.0) & (after > 0.0)
+            slot -= 1
+    return count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -41,26 +84,14 @@ def shared_attribute_rows(
     out_indptr, out_columns, out_scores
         Filled, as CSR.
     """
-    indptr, indices, data = attributes
-    node_indptr, nodes, values = transposed
-    dots = np.zeros(indptr.size - 1)
-    touched = np.empty(indptr.size, dtype=np.int32)
+    dots = np.zeros(squares.size)
+    touched = np.empty(squares.size + 1, dtype=np.int32)
     filled = 0
     out_indptr[0] = 0
     for i in range(rows.size):
         u = rows[i]
         above = u if upper else -1
-        count = 0
-        for a in range(indptr[u], indptr[u + 1]):
-            slot, start = node_indptr[indices[a] + 1] - 1, node_indptr[indices[a]]
-            while slot >= start and nodes[slot] > above:
-                v = nodes[slot]
-                before = dots[v]
-                after = before + data[a] * values[slot]
-                dots[v] = after
-                touched[count] = v
-                count += (before == 0.0) & (after > 0.0)
-                slot -= 1
+        count = _add_shared(u, above, attributes, transposed, dots, touched)
         for j in range(count):
             v = touched[j]
             if v != u:
@@ -137,10 +168,8 @@ def similar_rows(
     next_row, kept : int
         The first row that was not looked at, and how many pairs there are.
     """
-    indptr, indices, data = attributes
-    node_indptr, nodes, values = transposed
     out_rows, out_columns, out_values = out
-    n = indptr.size - 1
+    n = squares.size
     dots = np.zeros(n)
     touched = np.empty(n + 1, dtype=np.int32)
     kept = 0
@@ -148,18 +177,7 @@ def similar_rows(
         if kept + n > out_values.size:
             return u, kept
         above = u if upper else -1
-        count = 0
-        for a in range(indptr[u], indptr[u + 1]):
-            first = node_indptr[indices[a]]
-            slot = node_indptr[indices[a] + 1] - 1
-            while slot >= first and nodes[slot] > above:
-                v = nodes[slot]
-                before = dots[v]
-                after = before + data[a] * values[slot]
-                dots[v] = after
-                touched[count] = v
-                count += (before == 0.0) & (after > 0.0)
-                slot -= 1
+        count = _add_shared(u, above, attributes, transposed, dots, touched)
         dots[u] = 0.0
         for j in range(count):
             v = touched[j]

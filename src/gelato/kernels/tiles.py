@@ -2,10 +2,8 @@
 
 A BLAS would do, but not inside a compiled loop: here a part's rows are multiplied while
 they are still in the cache, by the thread that made them, and the result does not
-depend on how many threads a BLAS may use. A tile of 6 x 16 numbers fills the vector
-registers of common processors. ``SparseRows`` is a constant sparse matrix that
-multiplies dense tables fast, from either side. ``benchmarks/tiles.py`` measures what
-writing these loops by hand gains.
+depend on how many threads a BLAS may use. ``SparseRows`` is a constant sparse matrix
+that multiplies dense tables fast, from either side.
 """
 
 from __future__ import annotations
@@ -17,126 +15,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from gelato.kernels.chunks import run_shares
+from gelato.kernels.vectors import COLUMNS, ROWS, TILE, add_rows, one_row, six_rows
 
-ROWS, COLUMNS = 6, 16
 _BLOCK_ROWS = 48  # rows that go through one tile of the right matrix before the next
 _PACKED_ROWS = 168  # rows copied for an inner product: 4 and 11 KB of a 32 KB cache
-
-
-def _make_tile(rows: int) -> Any:
-    """Return a compiled function for tiles of a fixed number of rows.
-
-    It adds ``sum_k left[i * row_step + k * inner_step] * right[k]`` to row i of
-    ``out`` (rows, COLUMNS), for ``k < count``; ``right`` is (count, COLUMNS).
-    """
-
-    @intrinsic
-    def tile(
-        typing_context: Any,
-        out: Any,
-        left: Any,
-        row_step: Any,
-        inner_step: Any,
-        right: Any,
-        count: Any,
-    ) -> Any:
-        number = types.int64
-        signature = types.void(out, left, number, number, right, number)
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _Tile(rows, context, builder, signature, args).emit()
-            return context.get_dummy_value()
-
-        return signature, emit
-
-    return tile
-
-
-class _Tile:
-    """Writes the vector instructions of one tile."""
-
-    def __init__(
-        self, rows: int, context: Any, builder: Any, signature: Any, args: Any
-    ) -> None:
-        self.rows, self.builder = rows, builder
-        self.out, self.left, self.right = (
-            make_array(signature.args[i])(context, builder, args[i]).data
-            for i in (0, 1, 4)
-        )
-        self.row_step, self.inner_step, self.count = args[2], args[3], args[5]
-        self.vector = ir.VectorType(
-            context.get_data_type(signature.args[1].dtype), COLUMNS
-        )
-        self.align = signature.args[1].dtype.bitwidth // 8
-
-    def emit(self) -> None:
-        """Load the tile, run the loop, store the tile."""
-        builder, number = self.builder, ir.IntType(64)
-        targets = [
-            self._pointer(self.out, ir.Constant(number, i * COLUMNS))
-            for i in range(self.rows)
-        ]
-        before = [builder.load(target, align=self.align) for target in targets]
-        offsets = [
-            builder.mul(self.row_step, ir.Constant(number, i)) for i in range(self.rows)
-        ]
-        entry, zero = builder.block, ir.Constant(number, 0)
-        loop, done = (builder.append_basic_block(name) for name in ("tile", "end"))
-        builder.cbranch(builder.icmp_signed("<", zero, self.count), loop, done)
-
-        builder.position_at_end(loop)
-        k = builder.phi(number)
-        totals = [builder.phi(self.vector) for _ in offsets]
-        grown = self._grow(k, totals, offsets)
-        following = builder.add(k, ir.Constant(number, 1))
-        k.add_incoming(zero, entry)
-        k.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, self.count), loop, done)
-
-        builder.position_at_end(done)
-        results = [builder.phi(self.vector) for _ in offsets]
-        for phis in (totals, results):
-            for phi, first, again in zip(phis, before, grown, strict=True):
-                phi.add_incoming(first, entry)
-                phi.add_incoming(again, loop)
-        for result, target in zip(results, targets, strict=True):
-            builder.store(result, target, align=self.align)
-
-    def _grow(self, k: Any, totals: list[Any], offsets: list[Any]) -> list[Any]:
-        """Add one column of the left matrix times one row of the right one."""
-        builder = self.builder
-        width = ir.Constant(ir.IntType(64), COLUMNS)
-        place = self._pointer(self.right, builder.mul(k, width))
-        row = builder.load(place, align=self.align)
-        start = builder.mul(k, self.inner_step)
-        grown = []
-        for total, offset in zip(totals, offsets, strict=True):
-            place = builder.gep(self.left, [builder.add(start, offset)])
-            spread = self._broadcast(builder.load(place))
-            # "contract" allows one fused instruction where the processor has it.
-            product = builder.fmul(spread, row, flags=("contract",))
-            grown.append(builder.fadd(total, product, flags=("contract",)))
-        return grown
-
-    def _pointer(self, base: Any, offset: Any) -> Any:
-        place = self.builder.gep(base, [offset])
-        return self.builder.bitcast(place, self.vector.as_pointer())
-
-    def _broadcast(self, scalar: Any) -> Any:
-        blank = ir.Constant(self.vector, ir.Undefined)
-        zero = ir.Constant(ir.IntType(32), 0)
-        first = self.builder.insert_element(blank, scalar, zero)
-        pattern = ir.Constant(ir.VectorType(ir.IntType(32), COLUMNS), [0] * COLUMNS)
-        return self.builder.shuffle_vector(first, blank, pattern)
-
-
-_six_rows, _one_row = _make_tile(ROWS), _make_tile(1)
 
 
 def column_tiles(matrix: Any) -> Any:
@@ -174,10 +58,10 @@ def rows_times(left: Any, tiles: Any, out: Any, start: int, stop: int) -> None:
                 total[:] = 0
                 rows = ROWS
                 if e + ROWS <= end:
-                    _six_rows(total, left[e], inner, 1, tiles[tile], inner)
+                    six_rows(total, left[e], inner, 1, tiles[tile], inner)
                 else:
                     rows = 1
-                    _one_row(total, left[e], inner, 1, tiles[tile], inner)
+                    one_row(total, left[e], inner, 1, tiles[tile], inner)
                 for i in range(rows):
                     for k in range(min(COLUMNS, width - first)):
                         out[e + i, first + k] = total[i, k]
@@ -204,7 +88,7 @@ def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) ->
                 for k in range(min(COLUMNS, right.shape[1] - first)):
                     rights[e, k] = right[block + e, first + k]
             for group in range(groups):
-                _six_rows(
+                six_rows(
                     out[tile, group * ROWS :], lefts[group], 1, ROWS, rights, count
                 )
 
@@ -223,79 +107,7 @@ def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -
             for k in range(min(COLUMNS, right.shape[1] - first)):
                 packed[e, k] = right[e, first + k]
         for start in range(0, wide, ROWS):
-            _six_rows(out[tile, start:], left[0, start:], 1, wide, packed, rows)
-
-
-# Eight 256-bit registers of float32. Narrower tiles read the index lists more often,
-# wider ones spill: 64 was the fastest of 16, 32, 64 and 128.
-TILE = 64
-
-
-@intrinsic
-def add_rows(
-    typing_context: Any,
-    out: Any,
-    table: Any,
-    indices: Any,
-    values: Any,
-    start: Any,
-    stop: Any,
-) -> Any:
-    """Add ``values[i] * table[indices[i]]`` for ``start <= i < stop`` to ``out``.
-
-    ``out`` is ``(TILE,)``, ``table`` ``(rows, TILE)``, both contiguous; ``values`` may
-    be None for ones. Written as vector instructions because the loop optimiser keeps
-    the sum in memory otherwise, at a third of the speed.
-    """
-    signature = types.void(out, table, indices, values, start, stop)
-    return signature, _emit_add_rows
-
-
-def _emit_add_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    out, table, indices = (
-        make_array(kind)(context, builder, value)
-        for kind, value in zip(signature.args[:3], args[:3], strict=True)
-    )
-    number = ir.IntType(64)
-    vector = ir.VectorType(context.get_data_type(signature.args[1].dtype), TILE)
-    align = signature.args[1].dtype.bitwidth // 8
-    target = builder.bitcast(out.data, vector.as_pointer())
-    before = builder.load(target, align=align)
-    start, stop = args[4], args[5]
-    entry = builder.block
-    loop, done = (builder.append_basic_block(name) for name in ("rows", "rows_end"))
-    builder.cbranch(builder.icmp_signed("<", start, stop), loop, done)
-
-    builder.position_at_end(loop)
-    position, total = builder.phi(number), builder.phi(vector)
-    row = builder.load(builder.gep(indices.data, [position]))
-    offset = builder.mul(builder.zext(row, number), ir.Constant(number, TILE))
-    place = builder.bitcast(builder.gep(table.data, [offset]), vector.as_pointer())
-    addend = builder.load(place, align=align)
-    if signature.args[3] is not types.none:
-        values = make_array(signature.args[3])(context, builder, args[3])
-        factor = builder.load(builder.gep(values.data, [position]))
-        addend = builder.fmul(addend, _broadcast(builder, factor, vector))
-    grown = builder.fadd(total, addend)
-    following = builder.add(position, ir.Constant(number, 1))
-    for phi, first, again in ((position, start, following), (total, before, grown)):
-        phi.add_incoming(first, entry)
-        phi.add_incoming(again, loop)
-    builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
-
-    builder.position_at_end(done)
-    result = builder.phi(vector)
-    result.add_incoming(before, entry)
-    result.add_incoming(grown, loop)
-    builder.store(result, target, align=align)
-    return context.get_dummy_value()
-
-
-def _broadcast(builder: Any, scalar: Any, vector: Any) -> Any:
-    blank = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(blank, scalar, ir.Constant(ir.IntType(32), 0))
-    pattern = ir.Constant(ir.VectorType(ir.IntType(32), TILE), [0] * TILE)
-    return builder.shuffle_vector(first, blank, pattern)
+            six_rows(out[tile, start:], left[0, start:], 1, wide, packed, rows)
 
 
 @numba.njit(cache=True, nogil=True)

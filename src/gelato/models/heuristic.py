@@ -7,7 +7,6 @@ becomes a class, named as its function is: ``common_neighbours`` is CommonNeighb
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
 from gelato.graph import Graph
@@ -46,14 +45,10 @@ def heuristic_class(facts: Declared) -> type[Heuristic]:
     return type(class_name(facts.function.__name__), (Heuristic,), body)
 
 
-@cache
-def _known() -> dict[str, Any]:
-    return {one.class_name: one for one in listed().values()}
-
-
 def __getattr__(name: str) -> Any:
-    if name not in _known():
+    known = {one.class_name: one for one in listed().values()}
+    if name not in known:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = heuristic_class(load(_known()[name]))
+    made = heuristic_class(load(known[name]))
     globals()[name] = made
     return made

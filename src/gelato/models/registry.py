@@ -347,7 +347,10 @@ def restore(run: Run, folder: str | os.PathLike[str]) -> Any:
     except GelatoError as error:
         raise StoredFileError(
             f"{folder} holds a model that this version cannot make: {error.problem}",
-            hint=error.hint or "Install the version of gelato that wrote it.",
+            hint=error.hint or "Install the version of gelato that wrote it."
+            if run.model in _registry()
+            else "If it is your own model, name the file that registers it: --plugin "
+            "FILE, or gelato.models.registry.load_plugin(FILE).",
         ) from error
     model.graph_, model.split_ = run.graph, run.split
     model.validation_counts_ = run.validation

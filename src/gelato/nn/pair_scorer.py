@@ -11,7 +11,8 @@ from gelato.errors import GelatoError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.chunks import use_threads
 from gelato.kernels.pair_logits import score_columns
-from gelato.kernels.tiles import COLUMNS, Array, column_tiles, tiled
+from gelato.kernels.tiles import Array, column_tiles, tiled
+from gelato.kernels.vectors import COLUMNS
 from gelato.nn.first_layer import AttributeRows
 from gelato.nn.pair_mlp import PairMLP, layers
 

@@ -117,11 +117,10 @@ class SparseSearch:
     def _collect(self, bound: float, count: int | None) -> Listed:
         """Return the pairs above a bound; only the largest if a count is given."""
         search = self._kernel(bound)
-        most = None if count is None else 2 * count + _BLOCK_PAIRS
-        held = _Largest(float(bound), count, most)
+        held = Largest(float(bound), count, _BLOCK_PAIRS)
 
-        def find(block: tuple[int, int]) -> _Largest:
-            mine = _Largest(held.bound, count, most)
+        def find(block: tuple[int, int]) -> Largest:
+            mine = Largest(held.bound, count, _BLOCK_PAIRS)
             row, stop = block
             out = _room(self.num_rows)
             while row < stop:
@@ -191,17 +190,31 @@ class SparseSearch:
         return list(pairwise(bounds))
 
 
-class _Largest:
-    """The largest pairs so far, and the bound that they set."""
+class Largest:
+    """The largest pairs so far, and the bound that they set.
 
-    def __init__(self, bound: float, count: int | None, most: int | None) -> None:
+    Which pairs of the smallest similarity are among them does not matter: they tie
+    with the threshold or lie below it.
+
+    Parameters
+    ----------
+    bound : float
+        The least that is asked for.
+    count : int, optional
+        How many are kept; all without.
+    spare : int
+        How many more than twice the count are held before some are dropped.
+    """
+
+    def __init__(self, bound: float, count: int | None, spare: int) -> None:
         self.bound, self.kept = bound, [_nothing()]
-        self._count, self._most, self._held = count, most, 0
+        self._count, self._spare, self._held = count, spare, 0
 
     def add(self, listed: Any) -> None:
+        """Take pairs that are above the bound."""
         self.kept.append(listed)
         self._held += len(listed[2])
-        if self._most is not None and self._held > self._most:
+        if self._count is not None and self._held > 2 * self._count + self._spare:
             self._cut()
 
     def _cut(self) -> None:
@@ -216,6 +229,7 @@ class _Largest:
         self.kept, self._held = [(u, v, values)], len(values)
 
     def result(self) -> Listed:
+        """Return the pairs."""
         if self._count is not None:
             self._cut()
         return self._joined()

@@ -20,7 +20,9 @@ import scipy.sparse as sp
 from gelato.engines import single_blas_thread
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, IntArray
+from gelato.kernels.similar_pairs import cosines, exact_values, squared_norms
 from gelato.nn.similar_search import (
+    Largest,
     Listed,
     SparseSearch,
     measured_recall,
@@ -53,16 +55,18 @@ class BlockSearch:
 
     def largest(self, count: int) -> tuple[IntArray, IntArray, FloatArray, int]:
         """Return the largest pairs; none is left unlisted."""
-        return *_largest(_called_blocks(self.attributes, self.similarity), count), 0
+        return *self._collect(-math.inf, count), 0
 
     def above(self, bound: float) -> Listed:
         """Return all pairs above a bound."""
-        kept: list[Listed] = [_nothing()]
+        return self._collect(bound, None)
+
+    def _collect(self, bound: float, count: int | None) -> Listed:
+        held = Largest(bound, count, BLOCK_ENTRIES)
         for u, v, values in _called_blocks(self.attributes, self.similarity):
-            keep = values > bound
-            kept.append((u[keep], v[keep].astype(np.int64), values[keep]))
-        u, v, values = map(np.concatenate, zip(*kept, strict=True))
-        return u, v, values
+            keep = values > held.bound
+            held.add((u[keep], v[keep], values[keep]))
+        return held.result()
 
     def partners(self, row: int, bound: float) -> tuple[IntArray, FloatArray]:
         """Return all rows that are more similar to a row than a bound."""
@@ -77,15 +81,13 @@ class DenseCosine:
 
     def __init__(self, matrix: sp.csr_array) -> None:
         self.squares = squared_norms(matrix)
-        whole = bool(np.all(matrix.data == np.rint(matrix.data)))
-        exact = whole and self.squares.max(initial=0.0) < 2**24
-        self.values = matrix.astype(np.float32 if exact else np.float64).toarray()
+        self.values = exact_values(matrix, self.squares)
 
     def __call__(self, attributes: Any, start: int, stop: int) -> FloatArray:
         """Return the cosines of rows with all rows."""
         with single_blas_thread():  # so that cores do not change the order of sums
             dots = self.values[start:stop] @ self.values.T
-        return quotient(dots, self.squares[start:stop, None] * self.squares)
+        return cosines(dots, self.squares[start:stop, None] * self.squares)
 
 
 def _called_blocks(attributes: Any, similarity: BlockSimilarity) -> Iterator[Listed]:
@@ -114,54 +116,9 @@ def checked_block(values: Any, start: int, stop: int, n: int) -> FloatArray:
     return block
 
 
-def squared_norms(matrix: sp.csr_array) -> FloatArray:
-    """Return the squared norm of every row."""
-    return np.asarray((matrix * matrix).sum(axis=1), dtype=np.float64).ravel()
-
-
-def quotient(dots: npt.NDArray[Any], squares: FloatArray) -> FloatArray:
-    """Return cosines from dot products and products of squared norms."""
-    norms = np.sqrt(squares)
-    cosine = np.zeros(norms.shape)
-    np.divide(dots, norms, out=cosine, where=norms > 0)
-    return cosine
-
-
 def block_rows(n: int) -> int:
     """Return how many rows of n entries make a block."""
     return max(1, BLOCK_ENTRIES // max(1, n))
-
-
-def _nothing() -> Listed:
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-
-
-def _largest(blocks: Iterator[Listed], count: int) -> Listed:
-    """Return the ``count`` most similar of the listed pairs.
-
-    Which pairs of the smallest similarity kept are among them does not matter: they
-    tie with the threshold or lie below it.
-    """
-    kept: list[Listed] = []
-    bound, held = -math.inf, 0
-    for u, v, values in blocks:
-        above = values > bound
-        kept.append((u[above], v[above].astype(np.int64), values[above]))
-        held += len(kept[-1][0])
-        if held > 2 * count + BLOCK_ENTRIES:
-            kept, bound = _cut(kept, count)
-            held = count
-    kept, _ = _cut(kept, count)
-    return kept[0]
-
-
-def _cut(kept: list[Listed], count: int) -> tuple[list[Listed], float]:
-    """Keep the ``count`` largest; return them and the bound that they set."""
-    u, v, values = map(np.concatenate, zip(_nothing(), *kept, strict=True))
-    if len(values) <= count:
-        return [(u, v, values)], -math.inf
-    best = np.argpartition(values, len(values) - count)[len(values) - count :]
-    return [(u[best], v[best], values[best])], float(values[best].min())
 
 
 __all__ = [
@@ -322,7 +279,7 @@ def pair_similarity(
     for start in range(0, len(pairs), step):
         u, v = pairs[start : start + step].T
         dots = np.asarray((matrix[u] * matrix[v]).sum(axis=1)).ravel()
-        values[start : start + step] = quotient(dots, squares[u] * squares[v])
+        values[start : start + step] = cosines(dots, squares[u] * squares[v])
     return values
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from gelato.baselines.nbfnet.layers import LANES
 from gelato.baselines.nbfnet.rows import SCALERS, PathGraph, PathWeights
 from gelato.baselines.nbfnet.scorer import PathScorer
 from gelato.baselines.nbfnet.states import path_states
@@ -17,6 +16,7 @@ from gelato.baselines.shared_layers.network import GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.kernels.vectors import LANES
 from gelato.parameters import Dimension, constant, unlisted, whole
 from gelato.splits import EdgeSplit
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from gelato.graph import FloatArray, Graph, IntArray
-from gelato.kernels.tiles import COLUMNS
+from gelato.kernels.vectors import COLUMNS
 
 Array = npt.NDArray[Any]
 SCALERS = 3
