@@ -41,7 +41,7 @@ class _Writer:
     ) -> None:
         self.context, self.builder, self.lanes = context, builder, lanes
         self.types = signature.args
-        self.arrays = [
+        self.arrays: list[Any] = [
             make_array(kind)(context, builder, arg)
             if isinstance(kind, types.Array)
             else None
