@@ -52,12 +52,13 @@ def found():
 
 def test_every_model_and_case_is_recorded():
     assert list(RECORDED["cases"]) == list(CASES)
-    assert {name for name, _, _ in CASES.values()} == set(gelato.model_names())
+    # Models that came later have no past to keep.
+    assert {name for name, _, _ in CASES.values()} <= set(gelato.model_names())
 
 
 def test_parameters_and_their_defaults():
-    assert plain(defaults()) == RECORDED["defaults"]
-    assert list(defaults()) == list(RECORDED["defaults"])
+    found = {name: defaults()[name] for name in RECORDED["defaults"]}
+    assert plain(found) == RECORDED["defaults"]
 
 
 @pytest.mark.parametrize("kind", kinds())
