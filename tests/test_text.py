@@ -41,8 +41,11 @@ def test_percent_keeps_two_digits(share):
 
 
 def test_margins_have_the_decimals_of_their_number():
-    assert percent_margin(0.02, {"high": 0.02123}) == "2.00 ± 0.12"
-    assert percent_margin(0.0000823, {"high": 0.0000923}) == "0.0082 ± 0.0010"
+    assert percent_margin(0.02, {"low": 0.01877, "high": 0.02123}) == "2.00 ± 0.12"
+    assert (
+        percent_margin(0.0000823, {"low": 0.0000723, "high": 0.0000923})
+        == "0.0082 ± 0.0010"
+    )
     assert percent_margin(0.5, None) == "50.00"
 
 

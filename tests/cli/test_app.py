@@ -100,7 +100,7 @@ class TestCheck:
         assert result["graph"]["components"] == 1
         assert result["split"]["fingerprint"] == split_of(small).fingerprint
         suited = {line["model"] for line in result["forecast"] if "pairs" in line}
-        assert suited == {"cn", "aa", "ra", "pa", "ac"}  # cos needs attributes
+        assert suited == {"cn", "aa", "ra", "pa", "ac", "ease"}  # cos needs attributes
 
     def test_directed_graphs_show_which_methods_do_not_suit(self, gelato, small):
         result = gelato("check", *data_of(small), "--directed")

@@ -72,7 +72,7 @@ def test_losses_say_which_column_is_missing(tmp_path):
     experiment, place = toy_results("losses", tmp_path, keep=kept)
     (files,) = draw_figures(experiment, place.results, tmp_path / "figures").values()
     words = texts(files[1])
-    assert words.count("not recorded") == 2 * 3
+    assert words.count("not recorded") == 2 * 4
     assert "training" in words
     assert any(word.startswith("citeseer, test AP") for word in words)
 

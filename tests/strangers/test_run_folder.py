@@ -15,6 +15,6 @@ def test_loops_and_repeats_are_told_to_the_end(command, messy, tmp_path):
     page = command("report", "run", "-o", "page.html", "--json")
     assert page.code == 0, page.err
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "dropped 20 self-loops" in html
-    assert "merged 808 repeated edges" in html
+    assert "20 self-loops were dropped" in html
+    assert "808 repeated edges were merged" in html
     assert "Nothing was dropped or merged" not in html

@@ -173,10 +173,7 @@ def _control_text(result: Evaluation, split: EdgeSplit) -> str:
     adds = (
         "training adds nothing" if constant >= result.ap else "training adds the rest"
     )
-    return (
-        f"With every learned weight set to 1 its AP is {text.percent(constant)}: on "
-        f"this graph {adds}."
-    )
+    return f"With all weights set to 1 its AP is {text.percent(constant)}: here {adds}."
 
 
 def _training_text(model: Any) -> str:
