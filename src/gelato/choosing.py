@@ -71,8 +71,12 @@ _LONG_WALKS: tuple[tuple[str, Parameters], ...] = (
 )
 # The ridge walk inverts a matrix: about so many seconds for n^3 of them.
 _INVERSE_SECONDS, _INVERSE_SHARE = 1e-10, 0.2
-# The stack may take this share of what the untrained models leave.
-_STACK_SHARE, _STACK_LEAST_SECONDS = 0.6, 2.0
+# The stack may take this share of what the untrained models leave; with less time than
+# this, its first part alone would exceed it.
+_STACK_SHARE, _STACK_LEAST_SECONDS = 0.6, 15.0
+# Validation edges also decide inside the stack, so that they flatter it: it has to gain
+# more than so many standard errors.
+_STACK_ERRORS = 2.0
 _ATTRIBUTES: tuple[tuple[str, Parameters], ...] = (
     ("cos+ac", {"eta": 0.5, "alpha": 0.5, "self_loops": "all"}),
     ("cos", {}),
@@ -546,7 +550,7 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
     losers: list[Tried] = []
     for rival in groups[1:]:
         gain, error = _gain(rival, best, seed)
-        if gain > error:
+        if gain > error * (_STACK_ERRORS if rival.name == "stack" else 1.0):
             best, losers = rival, []
         else:
             losers.append(rival)

@@ -49,6 +49,7 @@ class TestCluster:
 
     def test_a_function_made_on_the_fly(self, cluster, split):
         matrix = np.random.default_rng(1).random((60, 60))
+        matrix += matrix.T
         spread = gelato.evaluate(lambda rows: matrix[rows], split, engine=cluster)
         assert _counts(spread) == _counts(gelato.evaluate(matrix, split))
 
