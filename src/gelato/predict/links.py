@@ -151,11 +151,6 @@ def refuse_blank_nodes(scorer: RowScorer, graph: Graph, asked: IntArray) -> None
     )
 
 
-def has_evidence(scorer: RowScorer, node: int) -> bool:
-    """Tell whether a scorer knows anything that tells a node's links apart."""
-    return bool(_with_evidence(scorer, np.array([node], dtype=np.int64))[0])
-
-
 def _with_evidence(scorer: Any, nodes: IntArray) -> npt.NDArray[np.bool_]:
     """Tell of which nodes a scorer knows anything; many at a time cost little more."""
     known = np.zeros(len(nodes), dtype=bool)
