@@ -290,7 +290,7 @@ class Model(Parametrised, ABC):
 
         Parameters
         ----------
-        data : EdgeSplit, Graph, or whatever :func:`gelato.read_graph` reads
+        data : EdgeSplit, Graph, or whatever ``gelato.read_graph`` reads
             Known edges. Of a split only the training edges (and, for choosing an
             epoch, the validation edges) are used; predictions later walk over all.
         """

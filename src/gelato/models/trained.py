@@ -86,7 +86,7 @@ class TrainedModel(Model):
 
         Parameters
         ----------
-        data : EdgeSplit, Graph, or whatever :func:`gelato.read_graph` reads
+        data : EdgeSplit, Graph, or whatever ``gelato.read_graph`` reads
             A bare graph holds out ``valid`` of its own edges for validation.
         folder : path, optional
             Where checkpoints go.

@@ -248,7 +248,7 @@ def evaluate(
     ----------
     model : model, scorer, callable or matrix
         What scores pairs; a model uses the training edges of the split.
-    split : EdgeSplit, or whatever :func:`gelato.read_graph` reads
+    split : EdgeSplit, or whatever ``gelato.read_graph`` reads
         Training, validation and test edges; a graph is split at random, as by
         :func:`gelato.split_edges`.
     part : {"test", "valid"}

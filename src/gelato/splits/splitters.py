@@ -41,7 +41,7 @@ def split_edges(
 
     Parameters
     ----------
-    graph : Graph, or whatever :func:`gelato.read_graph` reads
+    graph : Graph, or whatever ``gelato.read_graph`` reads
         The graph with all known edges.
     valid, test : float
         Shares of the edges, each in [0, 1).
@@ -105,7 +105,7 @@ def split_by_time(
 
     Parameters
     ----------
-    graph : Graph, or whatever :func:`gelato.read_graph` reads
+    graph : Graph, or whatever ``gelato.read_graph`` reads
         With a time for every edge.
     valid, test : float
         Shares of the edges, as in :func:`split_edges` (test: 0.10). With a cut-off,
