@@ -135,14 +135,11 @@ def training_settings(row: Row) -> dict[str, dict[str, Any]]:
     """Return a method's parameters for biased and for unbiased training.
 
     Those of unbiased training are the ones of the table with unbiased training, of a
-    graph on which the training is not cut short.
+    graph on which the training is not cut short if there is one.
     """
-    found = (
-        other.parameters
-        for other in read_experiment("ap-unbiased").rows
-        if other.method == row.method and not other.label
-    )
-    unbiased = next(found, {})
+    rows = [r for r in read_experiment("ap-unbiased").rows if r.method == row.method]
+    found = (r.parameters for r in sorted(rows, key=lambda r: bool(r.label)))
+    unbiased = next((x for x in found if x.get("training") == "unbiased"), {})
     changed = {k: v for k, v in unbiased.items() if k in ("training", "batches")}
     return {
         "biased": row.parameters | {"training": "biased"},

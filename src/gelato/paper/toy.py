@@ -26,6 +26,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     "mlp": {"epochs": 1, "hidden": 16},
     "mlp+ac": {"epochs": 1, "hidden": 16},
     "mlp+cos+ac": {"epochs": 1, "hidden": 16},
+    "stack": {"folds": 1, "rounds": 20, "gate": False},
     "gae": {"epochs": 3},
     "hgcn": {"epochs": 3},
     "lgcn": {"epochs": 3, "dimensions": 8},
