@@ -140,10 +140,10 @@ def training_settings(row: Row) -> dict[str, dict[str, Any]]:
     rows = [r for r in read_experiment("ap-unbiased").rows if r.method == row.method]
     found = (r.parameters for r in sorted(rows, key=lambda r: bool(r.label)))
     unbiased = next((x for x in found if x.get("training") == "unbiased"), {})
-    changed = {k: v for k, v in unbiased.items() if k in ("training", "batches")}
+    steps = {k: v for k, v in unbiased.items() if k == "batches"}
     return {
         "biased": row.parameters | {"training": "biased"},
-        "unbiased": row.parameters | {"training": "unbiased"} | changed,
+        "unbiased": steps | row.parameters | {"training": "unbiased"},
     }
 
 
