@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import gelato
-from gelato.choosing import Trials, choose_model, inner_folds, warm_up
+from gelato.choosing import (
+    Trials,
+    Tried,
+    _select,
+    choose_model,
+    inner_folds,
+    warm_up,
+)
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.ranking.evaluate import candidates_of as candidates_of
@@ -217,3 +224,23 @@ def test_the_split_may_be_replaced():
     split = split_of(homophilous)
     with pytest.raises(InputError):
         choose(replace(split, valid=split.valid[:0]), 1)
+
+
+def test_two_candidates_are_compared_on_the_parts_that_both_ranked():
+    split = split_of(homophilous)
+    found = {
+        name: rank_positives(
+            gelato.make(name).fit(split).scorer(split.train_graph),
+            split.valid,
+            candidates_of(split, "valid"),
+        )
+        for name in ("pa", "ra")
+    }
+    poor, good = found["pa"], found["ra"]
+    plain = Tried("ra", {}, "plain", ranked=good, folds=(good, poor, poor))
+    stack = Tried("stack", {}, "trained", ranked=good, folds=(good,))
+    assert stack.mean_ap == plain.mean_ap_of(1) > plain.mean_ap > 0
+    # Over all of its own parts the plain one would seem worse.
+    chosen, reason = _select([plain, stack], seed=0)
+    assert chosen is plain
+    assert "2 held-out parts" in reason

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
 from time import monotonic
 from typing import Any, Literal
 
@@ -75,8 +76,9 @@ _INVERSE_SECONDS, _INVERSE_SHARE = 1e-10, 0.2
 # this, its first part alone would exceed it.
 _STACK_SHARE, _STACK_LEAST_SECONDS = 0.6, 15.0
 # Validation edges also decide inside the stack, so that they flatter it: it has to gain
-# more than so many standard errors.
-_STACK_ERRORS = 2.0
+# more than so many standard errors on them. Within these it is fitted again, without
+# folds of training edges that it then ranks, and one standard error is enough.
+_STACK_ERRORS, _STACK_FOLDS = 2.0, 3
 _ATTRIBUTES: tuple[tuple[str, Parameters], ...] = (
     ("cos+ac", {"eta": 0.5, "alpha": 0.5, "self_loops": "all"}),
     ("cos", {}),
@@ -225,8 +227,13 @@ class Tried:
     @property
     def mean_ap(self) -> float:
         """Average precision, over the validation edges and the folds."""
-        values = [metrics.average_precision(fold.counts) for fold in self.folds]
-        return (self.ap + sum(values)) / (1 + len(values))
+        return self.mean_ap_of(len(self.folds))
+
+    def mean_ap_of(self, folds: int) -> float:
+        """Average precision, over the validation edges and at most so many folds."""
+        ranked = (fold.counts for fold in self.folds[:folds])
+        values = [self.ap, *map(metrics.average_precision, ranked)]
+        return sum(values) / len(values)
 
     @property
     def inside(self) -> str:
@@ -353,8 +360,20 @@ class Trials:
         def on_fold(done: int, wanted: int) -> None:
             self._tell(f"stack: part {done} of {wanted}")
 
+        began = self.elapsed
         tried.model = model.fit(self.split, on_fold=on_fold)
         tried.ranked = _rank(model, self.split)
+        took = self.elapsed - began
+        plain = [x for x in self.tried if x.kind == "plain" and x.ranked is not None]
+        best = max(plain, key=lambda x: x.mean_ap)
+        for place, fold in enumerate(self.folds[:_STACK_FOLDS]):
+            gain, error = _gain(tried, best, self.seed)
+            if abs(gain) > _STACK_ERRORS * error or took > _STACK_SHARE * self.left:
+                break
+            self._tell(f"stack: checked again, {place + 1} of {_STACK_FOLDS}")
+            # On a bare graph it hides edges of its own, and never sees the fold.
+            again = make("stack", seed=self.seed, budget=took).fit(fold.train_graph)
+            tried.folds += (_rank(again, fold),)
 
     def _rank_untrained(self, tried: Tried) -> None:
         """Fit and rank a model that learns nothing, if there is time."""
@@ -540,7 +559,9 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
     for kind in ("plain", "attributes", "trained"):
         ran = [x for x in tried if x.kind == kind and x.ranked is not None]
         if ran:
-            groups.append(max(ran, key=lambda x: x.mean_ap))
+            groups.append(
+                reduce(lambda a, b: b if _gain(b, a, seed)[0] > 0 else a, ran)
+            )
     if not groups:
         raise InputError(
             f"No model suits this graph: {tried[0].why_not}",
@@ -550,7 +571,8 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
     losers: list[Tried] = []
     for rival in groups[1:]:
         gain, error = _gain(rival, best, seed)
-        if gain > error * (_STACK_ERRORS if rival.name == "stack" else 1.0):
+        flattered = rival.name == "stack" and not rival.folds
+        if gain > error * (_STACK_ERRORS if flattered else 1.0):
             best, losers = rival, []
         else:
             losers.append(rival)
@@ -592,9 +614,8 @@ def _blame(rival: Tried, best: Tried, seed: int) -> str:
 
 def _basis(one: Tried, other: Tried) -> str:
     """Say on which held-out edges two candidates are compared."""
-    if one.folds and other.folds:
-        return f"{len(one.folds) + 1} held-out parts (mean)"
-    return "the validation edges"
+    shared = min(len(one.folds), len(other.folds))
+    return f"{shared + 1} held-out parts (mean)" if shared else "the validation edges"
 
 
 def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
@@ -602,8 +623,7 @@ def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
     assert one.ranked is not None
     assert other.ranked is not None
     pairs = [(one.ranked, other.ranked)]
-    if one.folds and other.folds:
-        pairs += zip(one.folds, other.folds, strict=True)
+    pairs += zip(one.folds, other.folds, strict=False)
     gains = [paired_gain(a, b, seed=seed) for a, b in pairs]
     error = math.hypot(*(error for _, error in gains)) / len(gains)
     return sum(gain for gain, _ in gains) / len(gains), error
@@ -611,8 +631,7 @@ def _gain(one: Tried, other: Tried, seed: int) -> tuple[float, float]:
 
 def _measured(one: Tried, other: Tried) -> str:
     """Return the value that the two are compared by."""
-    share = one.mean_ap if one.folds and other.folds else one.ap
-    return f"{text.percent(share)} %"
+    return f"{text.percent(one.mean_ap_of(len(other.folds)))} %"
 
 
 def _points(gain: float) -> str:
