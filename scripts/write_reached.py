@@ -10,7 +10,7 @@ outside of them is written by hand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "models"
 RESULTS = ROOT / "results"
+BEYOND = "stack"
+"""The experiment with methods that are not in the paper."""
 _TRAININGS = {
     "ap": "biased",
     "ap-unbiased": "unbiased",
@@ -61,7 +63,25 @@ def overview() -> str:
         lines.append(f"| {title} | {' | '.join(texts)} |")
     theirs = [found["Gelato", name].published for name in experiment.datasets]
     lines.append(f"| Gelato in the paper | {' | '.join(f'{x:.2f}' for x in theirs)} |")
+    lines += [f"| {' | '.join(row)} |" for row in _beyond(experiment.datasets)]
     return "\n" + "\n".join(lines) + "\n\n"
+
+
+def _beyond(datasets: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the rows of methods that are not in the paper, with what they lack."""
+    found = {(c.method, c.dataset): c for c in cells(read_experiment(BEYOND), RESULTS)}
+    for method in dict.fromkeys(method for method, _ in found):
+        yield [f"**{method}**", *(_partly(found.get((method, x))) for x in datasets)]
+
+
+def _partly(cell: Cell | None) -> str:
+    """Return the mean, and of how many runs where some are missing."""
+    if cell is None or not cell.missing:
+        return _short(cell)
+    if not cell.values:
+        return "not recorded yet"
+    planned = len(cell.values) + len(cell.missing)
+    return f"{_short(cell)} ({len(cell.values)} of {planned} runs)"
 
 
 def _short(cell: Cell | None) -> str:

@@ -149,6 +149,23 @@ def refuse_unknown(name: str, value: Any, known: Iterable[str]) -> None:
     )
 
 
+def several(names: Iterable[str]) -> Any:
+    """Declare some of some names as one text with commas, by default none of them."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, str):
+            raise UsageError(f"{name} is {value!r}, but must be a text.")
+        for part in parts_of(value):
+            refuse_unknown(name, part, names)
+
+    return Parameter("", check)
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """Return the names in a text with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def flag(default: bool | None = UNSET) -> Any:
     """Declare something that is true or false."""
 

@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import gelato
+from gelato.engines.packing import pack, unpack
 from gelato.errors import GelatoError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.splits import EdgeSplit, split_edges
-from gelato.stacking import folds, ranker
+from gelato.stacking import features, folds, ranker
 from gelato.stacking.scorer import StackScorer
 
 QUICK = {"rounds": 15, "folds": 2}
@@ -75,17 +76,46 @@ def test_threads_and_runs_give_the_same_bits(model, split):
     assert np.any(all_scores(model, graph) != all_scores(other, graph))
 
 
-def test_test_edges_change_nothing(model, split):
+def with_other_test_edges(split):
+    """Return a split that differs in its test edges alone."""
     n, known = split.graph.num_nodes, split.graph.edges
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     free = pairs[~np.isin(pairs @ [n, 1], known @ [n, 1])]
     test = np.random.default_rng(0).permutation(free)[: len(split.test)]
     edges = np.concatenate([split.train, split.valid, test])
     graph = Graph.from_indices(n, edges, attributes=split.graph.attributes)
-    other = EdgeSplit(graph, split.train, split.valid, test)
-    again = gelato.make("stack", gate=False, **QUICK).fit(other)
-    scores = all_scores(again, other.train_graph)
-    np.testing.assert_array_equal(all_scores(model, split.train_graph), scores)
+    return EdgeSplit(graph, split.train, split.valid, test)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_test_edges_change_nothing(split, gate):
+    both = [
+        all_scores(gelato.make("stack", gate=gate, **QUICK).fit(one), one.train_graph)
+        for one in (split, with_other_test_edges(split))
+    ]
+    np.testing.assert_array_equal(*both)
+
+
+def test_a_feature_that_knows_test_edges_is_caught(split, monkeypatch):
+    """The test above has teeth: a planted leak makes it fail."""
+    real = features._popularity
+    found = []
+    for one in (split, with_other_test_edges(split)):
+        n = one.graph.num_nodes
+        answers = one.graph.edges @ [n, 1]
+
+        def peeking(measures, pairs, answers=answers, n=n):
+            leak = np.isin(pairs @ [n, 1], answers) * 1.0
+            return real(measures, pairs) | {"degree_product": leak}
+
+        monkeypatch.setattr(features, "_popularity", peeking)
+        model = gelato.make("stack", gate=False, **QUICK).fit(one)
+        found.append(all_scores(model, one.train_graph))
+        best = gelato.evaluate(model, one).ap
+        monkeypatch.undo()
+        honest = gelato.make("stack", gate=False, **QUICK).fit(one)
+        assert best > gelato.evaluate(honest, one).ap
+    assert np.any(found[0] != found[1])
 
 
 def test_hidden_edges_enter_no_feature():
@@ -209,6 +239,124 @@ def test_folds_are_kept_and_taken_up_again(split, tmp_path, monkeypatch):
     assert made == [1, 0, 1]  # folds of another seed are not ours
 
 
+def test_a_killed_fit_goes_on_with_the_same_bits(split, model, tmp_path, monkeypatch):
+    real = folds.make_fold
+
+    def killed(graph, attributes, fold, **options):
+        if fold == 1:
+            raise KeyboardInterrupt
+        return real(graph, attributes, fold, **options)
+
+    monkeypatch.setattr(folds, "make_fold", killed)
+    again = gelato.make("stack", gate=False, **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        again.fit(split, folder=tmp_path)
+    (tmp_path / ".fold-1.npz.99").write_bytes(b"half a file")
+    monkeypatch.undo()
+    again.fit(split, folder=tmp_path, resume=True)
+    graph = split.train_graph
+    np.testing.assert_array_equal(all_scores(model, graph), all_scores(again, graph))
+
+
+class TestWithout:
+    def test_fits_that_leave_parts_out_share_what_they_are_made_of(
+        self, split, model, tmp_path, monkeypatch
+    ):
+        kept = {"folder": tmp_path / "folds", "tables": tmp_path / "tables"}
+        whole = gelato.make("stack", gate=False, **QUICK).fit(split, **kept)
+        graph = split.train_graph
+        np.testing.assert_array_equal(
+            all_scores(model, graph), all_scores(whole, graph)
+        )
+        gone = "attributes, mutual rank"
+        asked = {"gate": False, "without": gone, **QUICK}
+        alone = gelato.make("stack", **asked).fit(split)
+        monkeypatch.setattr(folds, "make_fold", None)
+        monkeypatch.setattr(folds.FeatureTable, "of", None)
+        shared = gelato.make("stack", **asked).fit(split, resume=True, **kept)
+        monkeypatch.undo()
+        scores = all_scores(shared, graph)
+        np.testing.assert_array_equal(all_scores(alone, graph), scores)
+        assert np.any(scores != all_scores(whole, graph))
+        link = shared.predict(top=1).row(0)
+        parts = {p.group: p.contribution for p in shared.explain(*link[:2]).groups}
+        assert not parts.get("attributes")
+        assert not parts.get("mutual rank")
+        assert parts["shared neighbours"] != 0
+
+    def test_a_group_takes_its_ranks_along(self):
+        names = tuple(features.feature_guide())
+        gone = [names[at] for at in features.left_out(names, ["ridge walk"])]
+        assert set(gone) >= {"ease", "ease_less", "partial", "ease_rank_less"}
+        assert not {"ac", "ra_rank_less"} & set(gone)
+        walks = {names[at] for at in features.left_out(names, ["longer walks"])}
+        assert walks > set(gone) | {"ac", "ac_share_more"}
+        assert len(features.left_out(names, features.GROUPS)) == len(names)
+
+    def test_trees_start_and_blend(self, split, tmp_path):
+        plain = gelato.make("stack", gate=False, without="trees", **QUICK).fit(split)
+        assert plain.ranker_.texts == ()
+        plain.save(tmp_path / "run")
+        graph = split.train_graph
+        np.testing.assert_array_equal(
+            all_scores(plain, graph), all_scores(gelato.load(tmp_path / "run"), graph)
+        )
+        trees = gelato.make("stack", gate=False, without="start", **QUICK).fit(split)
+        assert trees.ranker_.start.columns.size == 0
+        fixed = gelato.make("stack", without="blend, ridge walk", **QUICK).fit(split)
+        compared = [name for name, _ in fixed.choice_.precision]
+        assert compared == ["stack", "ra", "ac"]
+        with pytest.raises(UsageError, match="Did you mean 'attributes'"):
+            gelato.make("stack", without="atributes")
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_attributes_that_tell_nothing_are_left_out(value):
+    bare = make_graph(attributes=False)
+    same = replace(bare, attributes=np.full((bare.num_nodes, 5), value, np.float32))
+    models = [
+        gelato.make("stack", gate=False, **QUICK).fit(split_edges(graph, test=0.1))
+        for graph in (bare, same)
+    ]
+    graphs = [model.split_.train_graph for model in models]
+    one, two = (all_scores(*both) for both in zip(models, graphs, strict=True))
+    np.testing.assert_array_equal(one, two)
+    assert any("same for all nodes" in note for note in models[1].notes_)
+
+
+def test_a_newcomer_without_edges_or_attributes_is_ranked_last():
+    graph = make_graph(attributes=False)
+    model = gelato.make("stack", gate=False, **QUICK).fit(graph)
+    ids = [*graph.node_ids.tolist(), "new"]
+    newer = model.with_graph(Graph.from_indices(91, graph.edges, ids=ids))
+    links = newer.predict(per_node=2, nodes=["new"])
+    assert links["reason"].null_count() == len(links)
+    scores = all_scores(newer, newer.graph_)
+    assert scores[90].max() <= np.median(scores[:89, :89])
+
+
+def test_a_matching_leaves_nothing_to_learn_from():
+    """Whatever is hidden, both of its ends are isolated."""
+    graph = Graph.from_indices(240, np.arange(240).reshape(-1, 2))
+    model = gelato.make("stack", **QUICK).fit(split_edges(graph, valid=0.1, test=0.1))
+    assert "no hidden edge is among the candidates" in model.notes_[-1]
+    assert np.isfinite(gelato.evaluate(model, model.split_).ap)
+
+
+def test_trees_of_leaves_and_twins():
+    """Stars: hiding an edge isolates a leaf, and all leaves of a star are twins."""
+    hubs = np.repeat(np.arange(12), 10)
+    stars = np.stack([hubs, 12 + np.arange(120)], axis=1)
+    ring = np.stack([np.arange(12), (np.arange(12) + 1) % 12], axis=1)
+    X = np.zeros((132, 12), np.float32)
+    X[np.arange(12), np.arange(12)] = X[12 + np.arange(120), hubs] = 1
+    graph = Graph.from_indices(132, np.concatenate([stars, ring]), attributes=X)
+    model = gelato.make("stack", gate=False, **QUICK).fit(split_edges(graph, test=0.1))
+    scores = all_scores(model, model.split_.train_graph)
+    assert np.isfinite(scores).all()
+    assert len(model.predict(top=20)) == 20
+
+
 def test_bare_graphs_without_attributes_and_new_nodes():
     graph = make_graph(attributes=False)
     model = gelato.make("stack", **QUICK).fit(graph)
@@ -261,3 +409,26 @@ def test_bad_input_is_refused_with_a_remedy(split, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(GelatoError, match="pip install lightgbm"):
         ranker.tree_library()
+
+
+def test_it_is_tuned_like_every_model(split):
+    tuned = gelato.tune(
+        "stack",
+        split,
+        parameters={"folds": 1, "gate": False},
+        space={"rounds": (5, 10)},
+        metric="ap",
+    )
+    assert tuned.trials.height == 2
+    assert tuned.model.rounds == tuned.parameters["rounds"]
+    found = gelato.evaluate(tuned.model, split, part="valid").ap
+    assert found == pytest.approx(tuned.value)
+
+
+def test_its_scorer_travels_to_workers(split, model):
+    packed = pack(model.scorer(split.train_graph))
+    again = unpack(packed.to_array(), packed.spans)
+    rows = np.arange(split.graph.num_nodes)
+    np.testing.assert_array_equal(
+        again.score_rows(rows), all_scores(model, split.train_graph)
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gelato import split_edges
+from gelato import evaluate, make, split_edges
 from gelato.errors import StoredFileError
 from gelato.graph import Graph
 from gelato.io.locking import locked
@@ -26,6 +26,8 @@ from gelato.paper.runner import (
     read_result,
     result_path,
 )
+from gelato.ranking.metrics import precision_at
+from gelato.stacking import folds
 from support import TESTS
 
 TRAINED = RunSpec("gelato", "tiny", 1, {"epochs": 2})
@@ -84,6 +86,29 @@ def test_what_has_a_seed_and_no_epochs_is_recorded(places):
     record = perform(spec, *places)
     assert record["metrics"]["ap"] > 0
     assert find_result(places[0], spec) is not None
+
+
+def test_stacks_without_a_part_share_what_they_are_made_of(places, monkeypatch):
+    first = perform(RunSpec("stack", "tiny", 1, {"folds": 1, "rounds": 5}), *places)
+    monkeypatch.setattr(folds, "make_fold", None)
+    monkeypatch.setattr(folds.FeatureTable, "of", None)
+    parameters = {"folds": 1, "rounds": 5, "without": "longer walks", "gate": False}
+    other = perform(RunSpec("stack", "tiny", 1, parameters), *places)
+    assert other["metrics"]["ap"] != first["metrics"]["ap"]
+    assert set(other["metrics"]) >= {"prec@10", "prec@25", "prec@100"}
+
+
+def test_a_run_on_another_split(places):
+    spec = RunSpec("ac", "tiny", split=3)
+    assert spec.name.startswith("ac-tiny-split3-")
+    record = perform(spec, *places)
+    assert record["split"] == split_edges(tiny_graph(), seed=3).fingerprint
+    assert record["spec"]["split"] == 3
+    model = make("ac").fit(split_edges(tiny_graph(), seed=3))
+    found = evaluate(model, model.split_)
+    assert record["metrics"]["prec@10"] == precision_at(found.counts, 10)
+    assert "split" not in PLAIN.to_dict()
+    assert find_result(places[0], RunSpec("ac", "tiny", split=0)) is None
 
 
 def test_a_record_tells_the_threads_that_were_used(places, monkeypatch):

@@ -63,3 +63,37 @@ def test_first_settings_are_those_of_the_other_tables():
         plain.setdefault(place_of(row), row.parameters)
     assert {place[2] for place in plain} == {"biased", "unbiased"}
     assert all(known[place] == parameters for place, parameters in plain.items())
+
+
+def test_splits_stand_beside_each_other_on_equal_splits(monkeypatch):
+    experiment = read_experiment("stack-splits").on(["cora"]).of(["stack", "ac"])
+
+    def recorded(row, results):
+        ap = 0.05 if row.method == "stack" else 0.03
+        return [
+            {
+                "spec": {"split": split},
+                "metrics": {
+                    "ap": ap + split / 1000,
+                    **{f"prec@{k}": ap - 0.04 + split**2 / 1000 for k in (10, 25, 100)},
+                },
+            }
+            for split in row.splits[: 5 if row.method == "stack" else 3]
+        ]
+
+    monkeypatch.setattr(open_settings, "row_records", recorded)
+    graph, beside = section_tables(experiment, Path("nowhere"))
+    stack, walks = graph.rows
+    assert stack[:5] == ("Stack", "5.20", "5.00 to 5.40", "", "")
+    # On the three splits that both have the difference is always the same.
+    assert walks[:5] == ("AC", "3.10", "2.85 to 3.35", "+2.00", "2.00 to 2.00")
+    assert (stack[-1], walks[-1]) == ("5", "3")
+    assert list(graph.missing) == ["AC on cora"]
+    assert beside.rows[0] == ("cora", "10", "1.2", "-0.8", "+2.0", "0.0", "not below")
+    assert [row[1] for row in beside.rows] == ["10", "25", "100"]
+
+
+def test_a_precision_that_is_clearly_lower_is_called_below():
+    worse = open_settings._difference([(1.0, 5.0), (2.0, 5.5), (1.5, 5.2)])
+    assert worse[-1] == "BELOW"
+    assert open_settings._difference([(1.0, 5.0), (9.0, 5.5)])[-1] == "not below"

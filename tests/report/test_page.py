@@ -401,6 +401,32 @@ def test_at_least_one_link_is_listed(run_folder):
 
 
 # ------------------------------------------------------------------ comparisons
+def test_a_stack_shows_groups_as_bars_and_how_far_its_promises_hold(tmp_path):
+    split = gelato.split_edges(community_graph(70), valid=0.1, test=0.2)
+    model = gelato.make("stack", gate=False, folds=2, rounds=10).fit(split)
+    summary = summarise_run(model.save(tmp_path / "run"), top=4)
+    for link in summary["prediction"]["links"]:
+        why = link["why"]
+        parts = sum(part["contribution"] for part in why["groups"])
+        assert why["base"] + parts == pytest.approx(link["score"])
+        assert why["reason"] == link["reason"]
+    promised = summary["reliability"]
+    scorer = model.scorer(split.train_graph)
+    valid = int((scorer.find(split.valid) >= 0).sum())
+    assert sum(part["pairs"] for part in promised) == len(scorer.pairs) - valid
+    found = sum(part["pairs"] * part["observed"] for part in promised)
+    assert found == pytest.approx(int((scorer.find(split.test) >= 0).sum()))
+    page = Page(to_html(summary))
+    text = " ".join(page.texts)
+    assert "what each group of features adds" in text
+    assert "Precision of links: promised, and on the held-out edges" in text
+    bars = [one for one in page.of("span") if one.get("class", "")[:6] == "weight"]
+    assert len(bars) >= sum(
+        len(x["why"]["groups"]) for x in summary["prediction"]["links"]
+    )
+    assert "precision promised of a link" in to_markdown(summary)
+
+
 def test_runs_are_compared(run_folder, tmp_path):
     split = gelato.load(run_folder).split_
     other = gelato.make("ac").fit(split).save(tmp_path / "ac")

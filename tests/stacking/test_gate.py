@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from gelato.stacking.calibration import _half, link_precision
+from gelato.stacking.calibration import _half, link_precision, reliability
 from gelato.stacking.folds import fold_count, hidden_edges
 from gelato.stacking.gate import _precisions, choose
 from gelato.stacking.scorer import lifted
@@ -35,6 +35,22 @@ def test_a_well_known_precision_is_found():
     share, low, high = found.at(scores)
     assert np.abs(share - chance).mean() < 0.02
     assert np.all(low <= high)
+
+
+def test_promises_that_hold_and_promises_that_do_not():
+    rng = np.random.default_rng(1)
+    chance = rng.random(20_000) ** 3
+    true = rng.random(20_000) < chance
+    held = reliability(chance, true)
+    assert len(held) == 8
+    assert sum(part.pairs for part in held) == 20_000
+    assert sum(part.low <= part.expected <= part.high for part in held) >= 7
+    assert np.all(np.diff([part.expected for part in held]) > 0)
+    vain = reliability(np.sqrt(chance), true)
+    assert not any(part.low <= part.expected <= part.high for part in vain)
+    # Pairs of one promise are one part, whatever it is.
+    assert len(reliability(np.full(500, 0.5), true[:500])) == 1
+    assert reliability(np.zeros(5), true[:5]) == []
 
 
 @given(st.integers(0, 2**16))

@@ -209,7 +209,7 @@ def list_experiments(
         done = f"{have} of {every}" if every else "computed"
         rows.append((one.name, one.paper, one.title, done))
         parts = []
-        for row in one.rows if one.kind == "runs" else ():
+        for row in one.rows if one.kind in ("runs", "splits") else ():
             part = replace(one, rows=(row,))
             (cell, *_) = cells(part, place.results, seeds=seeds)
             seconds = forecasts.missing_seconds(row, cell.missing)
@@ -475,16 +475,15 @@ def _cost(
 
 def _timed_cost(console: Console, spec: RunSpec) -> _Cost:
     """Time the first steps of a run, if its graph is on this machine."""
-    from gelato.datasets import list_datasets, load_dataset
+    from gelato.datasets import list_datasets
     from gelato.paper.runner import make_run_model
-    from gelato.splits import split_edges
 
     here = {facts.name for facts in list_datasets() if facts.path is not None}
     model = make_run_model(spec)
     if spec.dataset not in here or not is_trained(model):
         return _UNKNOWN
     console.line(f"timing a few steps of {spec.method} on {spec.dataset}")
-    split = split_edges(load_dataset(spec.dataset))
+    split = spec.read_split()
     coming = forecast_training(console, model, split)
     if coming is None:
         return _UNKNOWN

@@ -20,13 +20,27 @@ from gelato.explain.pair import explain_pair
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.io.locking import locked_folder
 from gelato.models.base import Model, refuse_other_attributes
-from gelato.parameters import flag, number, whole
+from gelato.parameters import flag, number, parts_of, several, whole
 from gelato.predict.prediction import Prediction
+from gelato.ranking.evaluate import Part, candidates_of
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit, as_data, split_edges
-from gelato.stacking.calibration import LinkPrecision, link_precision, unseen_scores
-from gelato.stacking.features import FeatureTable
-from gelato.stacking.folds import Fold, fold_count, kept_folds
+from gelato.stacking.calibration import (
+    LinkPrecision,
+    Promise,
+    link_precision,
+    reliability,
+    unseen_scores,
+)
+from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, left_out
+from gelato.stacking.folds import (
+    KEPT,
+    Fold,
+    KeptTable,
+    fold_count,
+    kept_folds,
+    kept_table,
+)
 from gelato.stacking.gate import LEAST_EDGES, Choice, choose
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import Measures
@@ -40,7 +54,6 @@ FEWEST_EDGES = 50
 """Training edges below which nothing is learned."""
 
 _FALLBACK = "ac"
-_SCORED = 200_000  # candidates whose features are held at a time
 _PLAIN = ("ra", "ac", "ease")
 FoldReport = Callable[[int, int], None]
 
@@ -69,6 +82,11 @@ class Stack(Model):
         Share of the edges held out for validation when fitted on a bare graph.
     seed : int
         Decides what folds hide, which negatives they draw, and the trees.
+    without : str
+        For ablations, parts to do without, with commas: groups of features
+        (``"attributes, mutual rank"``), ``"ridge walk"``, ``"trees"`` (the regression
+        that they start from remains), ``"start"`` or ``"blend"``. Candidates and hidden
+        edges stay what they are.
 
     Attributes
     ----------
@@ -91,6 +109,7 @@ class Stack(Model):
     summary = "trees on pair features, learned from hidden edges"
     undirected_only = True
     search_space: ClassVar = {"rounds": (120, 60, 240), "gate": (True, False)}
+    later_parameters = ("without",)
 
     folds: int | None = whole(None, most=10)
     rounds: int = whole(120)
@@ -98,6 +117,7 @@ class Stack(Model):
     budget: float | None = number(None, above=0)
     valid: float = number(0.05, least=0, below=1)
     seed: int = whole(0, least=0)
+    without: str = several((*GROUPS, RIDGE, "trees", "start", "blend"))
 
     ranker_: Ranker | None
     choice_: Choice
@@ -110,6 +130,7 @@ class Stack(Model):
         *,
         folder: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        tables: str | os.PathLike[str] | None = None,
         on_fold: FoldReport | None = None,
     ) -> Self:
         """Learn from hidden training edges; choose by validation edges.
@@ -122,6 +143,9 @@ class Stack(Model):
             Where folds are kept once they are computed.
         resume : bool
             Use the folds that the folder keeps of the same fit, if there are any.
+        tables : path, optional
+            Where the features of all candidates are kept, and taken from: for fits on
+            the same training edges that differ in seed or in what they leave out.
         on_fold : callable, optional
             Told of (folds done, folds in all).
         """
@@ -148,10 +172,12 @@ class Stack(Model):
         with nullcontext() if place is None else locked_folder(place):
             if place is not None and not resume:
                 (place / "folds.json").unlink(missing_ok=True)
-            self._learn(train, place, on_fold)
+            self._learn(train, place, tables, on_fold)
         return self
 
-    def _learn(self, train: Graph, place: Any, on_fold: FoldReport | None) -> None:
+    def _learn(
+        self, train: Graph, place: Any, tables: Any, on_fold: FoldReport | None
+    ) -> None:
         clock = _Clock(self.budget)
         attributes = node_attributes(train)
         count = fold_count(train.num_edges) if self.folds is None else self.folds
@@ -169,14 +195,20 @@ class Stack(Model):
                 on_fold(len(folds), count)
             if not clock.has_time_for_fold(len(folds)):
                 break
-        table = FeatureTable.of(Measures(train, attributes))
+        measures = Measures(train, attributes)
+        if tables is None:
+            table: FeatureTable | KeptTable = FeatureTable.of(measures)
+        else:
+            with locked_folder(tables, wait=-1):
+                kept = make_folder(tables)
+                table = kept_table(measures, kept, {"graph": _digest(train)})
         self.notes_ = _fold_notes(folds, count, attributes is None, train)
         if not any(fold.labels.any() for fold in folds):
             self.notes_ += (
                 f"no hidden edge is among the candidates: {_FALLBACK} ranks instead",
             )
             return
-        settings = clock.settings(TreeSettings(rounds=self.rounds))
+        settings = clock.settings(self._settings(table.names))
         run: dict[str, Any] = {"seed": int(self.seed)}
         self.ranker_ = fit_ranker(folds, table.names, settings, **run)
         unseen = unseen_scores(
@@ -190,15 +222,27 @@ class Stack(Model):
         self.precision_ = link_precision(*rows)
         self._choose(table, folds, rows)
 
+    def _settings(self, names: tuple[str, ...]) -> TreeSettings:
+        """Return how trees are grown, without what is to be left out."""
+        parts = parts_of(self.without)
+        return TreeSettings(
+            rounds=0 if "trees" in parts else self.rounds,
+            start="start" not in parts,
+            unused=tuple(left_out(names, parts)),
+        )
+
     def _choose(
-        self, table: FeatureTable, folds: list[Fold], rows: tuple[Any, ...]
+        self, table: FeatureTable | KeptTable, folds: list[Fold], rows: tuple[Any, ...]
     ) -> None:
         """Let validation edges decide, and keep the scores of the training graph.
 
         Where they are too few, the folds decide, by scores of trees that did not see
         the rows they score.
         """
-        trees, plain = self._candidate_scores(table, _PLAIN)
+        gone = {table.names[at] for at in self._settings(table.names).unused}
+        known = tuple(name for name in _PLAIN if name not in gone)
+        blends = "blend" not in parts_of(self.without)
+        trees, plain = self._candidate_scores(table, known)
         self.choice_ = Choice()
         if self.gate:
             n = table.measures.num_nodes
@@ -207,9 +251,10 @@ class Stack(Model):
             )
             answers = np.isin(table.candidates @ [n, 1], valid @ [n, 1])
             if int(answers.sum()) >= LEAST_EDGES:
-                self.choice_ = choose(trees, plain, answers, len(valid))
+                self.choice_ = choose(trees, plain, answers, len(valid), blends=blends)
             else:
-                self.choice_ = _choose_by_folds(folds, table.names, rows)
+                columns = {name: table.names.index(name) for name in known}
+                self.choice_ = _choose_by_folds(folds, columns, rows, blends)
             self.notes_ += (self.choice_.note,)
         if self.choice_.kind != "plain":
             scorer = self._scorer_of(table, trees, plain.get(self.choice_.plain))
@@ -222,7 +267,7 @@ class Stack(Model):
             return _plain_scorer(self.choice_.plain, graph)
         key = _digest(graph)
         if key not in self._scorers:
-            table = self._table(graph)
+            table = self.table(graph)
             names = (self.choice_.plain,) if self.choice_.plain else ()
             trees, plain = self._candidate_scores(table, names)
             made = self._scorer_of(table, trees, plain.get(self.choice_.plain))
@@ -232,14 +277,18 @@ class Stack(Model):
         return self._scorers[key]
 
     def _scorer_of(
-        self, table: FeatureTable, trees: FloatArray, plain: FloatArray | None
+        self,
+        table: FeatureTable | KeptTable,
+        trees: FloatArray,
+        plain: FloatArray | None,
     ) -> StackScorer:
         scores = self.choice_.combine(trees, plain)
         graph = table.measures.graph
         rest = heuristics.autocovariance(graph)
-        return StackScorer(rest, table.candidates, lifted(scores))
+        return StackScorer(rest, table.candidates, lifted(scores), trees)
 
-    def _table(self, graph: Graph) -> FeatureTable:
+    def table(self, graph: Graph) -> FeatureTable:
+        """Return the features of a graph's pairs, as the trees see them."""
         refuse_other_attributes(self._fitted_graph(), graph)
         assert self.ranker_ is not None
         known = "cos" in self.ranker_.names
@@ -254,20 +303,38 @@ class Stack(Model):
         return table
 
     def _candidate_scores(
-        self, table: FeatureTable, names: tuple[str, ...]
+        self, table: FeatureTable | KeptTable, names: tuple[str, ...]
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return the trees' scores of all candidates, and some plain scores."""
         assert self.ranker_ is not None
         pairs = table.candidates
         trees = np.empty(len(pairs))
         plain = {name: np.empty(len(pairs)) for name in names}
-        for start in range(0, len(pairs), _SCORED):
-            part = slice(start, start + _SCORED)
-            features = table.of_pairs(pairs[part])
+        for start in range(0, len(pairs), KEPT):
+            part = slice(start, start + KEPT)
+            features = table.rows(part)
             trees[part] = self.ranker_.scores(features)
             for name, scores in plain.items():
                 scores[part] = features[:, table.names.index(name)]
         return trees, plain
+
+    def promises(self, split: EdgeSplit, part: Part = "test") -> list[Promise]:
+        """Return how far the precision of links holds on held-out edges.
+
+        Of all candidates on the training edges: what ``link_precision`` says of them,
+        and how many are held-out edges. Empty where no trees rank.
+        """
+        scorer = self.scorer(split.train_graph)
+        if not isinstance(scorer, StackScorer) or self.precision_ is None:
+            return []
+        rule, answers = candidates_of(split, part), split.positives(part)
+        mine = scorer.find(answers)
+        true = np.zeros(len(scorer.pairs), dtype=bool)
+        true[mine[mine >= 0]] = True
+        assert scorer.trees is not None
+        kept = rule.contains(scorer.pairs)
+        expected = self.precision_.at(scorer.trees)[0]
+        return reliability(expected[kept], true[kept])
 
     def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
         """Return what the groups of features add to the score of a pair.
@@ -296,7 +363,7 @@ class Stack(Model):
         self, walks: Explanation, pair: IntArray, score: float
     ) -> StackExplanation:
         assert self.ranker_ is not None
-        table = self._table(self._fitted_graph())
+        table = self.table(self._fitted_graph())
         features = table.of_pairs(pair)
         parts = self.ranker_.contributions(features)[0]
         worth: tuple[float, ...] = ()
@@ -331,7 +398,7 @@ class Stack(Model):
         ]
         pairs = np.sort(np.stack(ends, axis=1), axis=1)
         return reasons(
-            links, pairs, scorer, self._table(graph), self.ranker_, self.precision_
+            links, pairs, scorer, self.table(graph), self.ranker_, self.precision_
         )
 
     def with_graph(self, graph: Graph) -> Self:
@@ -398,14 +465,16 @@ class Stack(Model):
 
 
 def _choose_by_folds(
-    folds: list[Fold], names: tuple[str, ...], rows: tuple[Any, ...]
+    folds: list[Fold], columns: dict[str, int], rows: tuple[Any, ...], blends: bool
 ) -> Choice:
     """Choose by rows of folds: unseen scores, labels and weights."""
     unseen, labels, weights = rows
-    features = np.concatenate([fold.features for fold in folds])
-    plain = {name: features[:, names.index(name)].astype(np.float64) for name in _PLAIN}
+    plain = {
+        name: np.concatenate([fold.features[:, at] for fold in folds]).astype(float)
+        for name, at in columns.items()
+    }
     hidden = sum(fold.hidden for fold in folds)
-    return choose(unseen, plain, labels, hidden, weights)
+    return choose(unseen, plain, labels, hidden, weights, blends=blends)
 
 
 class _Clock:
@@ -427,7 +496,8 @@ class _Clock:
         """Return fewer trees where little time is left."""
         if self.budget is None or self._spent() < self.budget / 2:
             return wanted
-        return replace(wanted, seeds=1, rounds=max(20, wanted.rounds // 3))
+        few = max(20, wanted.rounds // 3)
+        return replace(wanted, seeds=1, rounds=min(wanted.rounds, few))
 
 
 def _plain_scorer(name: str, graph: Graph) -> RowScorer:

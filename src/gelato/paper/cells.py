@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gelato.paper.experiment import Experiment, Row, read_experiment
-from gelato.paper.runner import find_result
+from gelato.paper.runner import RunSpec, find_result
 
 ESTIMATED = "≈"
 REDUCED = "†"
@@ -64,8 +64,8 @@ def _cell(
     seeds: tuple[int, ...] | None,
     metric: str,
 ) -> Cell:
-    recorded = tuple(record["spec"]["seed"] for record in records)
-    wanted = (spec.seed for spec in row.runs(seeds))
+    recorded = tuple(RunSpec(**record["spec"]).number for record in records)
+    wanted = (spec.number for spec in row.runs(seeds))
     return Cell(
         row.name,
         row.dataset,
@@ -102,7 +102,7 @@ class Cell:
     values : tuple of float
         One value per recorded run, in percent.
     seeds : tuple
-        Their seeds.
+        Their seeds; seeds of their splits, where these vary.
     published, published_sd : float, optional
         The paper's mean and deviation, in percent.
     label : str

@@ -43,6 +43,8 @@ class Row:
         The rate, where rankings are estimates; None where they are exact.
     missing : str
         Why nothing is run, where there are no seeds; else empty.
+    splits : tuple
+        Seeds of splits to record; ``(None,)`` is the paper's split.
     """
 
     method: str
@@ -56,6 +58,7 @@ class Row:
     group: str = ""
     estimate: float | None = None
     missing: str = ""
+    splits: tuple[int | None, ...] = (None,)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -73,7 +76,11 @@ class Row:
         fixed = self.seeds in ((), (None,))
         chosen = self.seeds if seeds is None or fixed else seeds
         named = (self.parameters, self.label, self.estimate)
-        return [RunSpec(self.method, self.dataset, seed, *named) for seed in chosen]
+        return [
+            RunSpec(self.method, self.dataset, seed, *named, split)
+            for split in self.splits
+            for seed in chosen
+        ]
 
 
 @dataclass(frozen=True)
@@ -231,12 +238,18 @@ def _every(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of datasets and methods that are combined, each with each."""
     named = content.get("every", {})
     own, without = named.get("parameters", {}), named.get("without", {})
-    return [
+    entries = [
         {"method": method, "dataset": dataset, "parameters": own.get(method, {})}
         for dataset, method in product(
             named.get("datasets", ()), named.get("methods", ())
         )
         if method not in without.get(dataset, ())
+    ]
+    # Entries of their own that are the same on several graphs.
+    return entries + [
+        {**entry, "dataset": dataset}
+        for entry in content.get("alike", ())
+        for dataset in entry["datasets"]
     ]
 
 
@@ -364,6 +377,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
         title=entry.get("title", ""),
         group=entry.get("group", ""),
         estimate=entry.get("estimate"),
+        splits=tuple(entry.get("splits", (None,))),
     )
 
 

@@ -15,8 +15,13 @@ from gelato.paper.runner import RunSpec, Watch, find_result, perform
 from gelato.paper.timing import SECONDS, missing_times, record_time
 from gelato.paper.visual import missing_panels, record_panels
 
-_RECORDED = ("runs", "protocols", "settings")  # kinds whose rows are recorded runs
-_TOLD = ("loss", "bias", "training", "redraw", "eta", "alpha", "beta")
+_RECORDED = (
+    "runs",
+    "protocols",
+    "settings",
+    "splits",
+)  # kinds whose rows are recorded runs
+_TOLD = ("without", "loss", "bias", "training", "redraw", "eta", "alpha", "beta")
 Seeds = tuple[int, ...] | None
 
 
@@ -104,7 +109,8 @@ def run_title(spec: RunSpec) -> str:
         told = name in _TOLD or not spec.label  # which says why others differ
         if told and value != usual.get(name):
             method += f" {name}={value}"
-    seed = "" if spec.seed is None else f", seed {spec.seed}"
+    seed = "" if spec.split is None else f", split {spec.split}"
+    seed += "" if spec.seed is None else f", seed {spec.seed}"
     label = f", {spec.label}" if spec.label else ""
     if spec.estimate is not None:
         label += f", ESTIMATE at {spec.estimate:g}"

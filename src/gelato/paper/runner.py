@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from gelato.errors import StoredFileError
 from gelato.kernels.chunks import default_threads
 from gelato.models.mlp import MLP
 from gelato.models.registry import facts_of, make
+from gelato.models.stack import Stack
 from gelato.models.two_stage import MLPAutocovariance
 from gelato.paper.records import (
     Report,
@@ -32,11 +33,14 @@ from gelato.paper.records import (
     read_record,
     write_record,
 )
-from gelato.ranking import evaluate
+from gelato.ranking import Evaluation, evaluate
+from gelato.ranking.metrics import precision_at
 from gelato.splits import EdgeSplit, split_edges
 from gelato.storage import environment, peak_bytes
 
 FORMAT = 1
+FIRST = (10, 25, 100)
+"""Numbers of first pairs whose precision is recorded."""
 _LINE_SECONDS = 120.0  # between words on a ranking
 # Given a model, it returns a context of callbacks: on_epoch and on_step of a training.
 Watch = Callable[[Any], AbstractContextManager[Any]]
@@ -61,7 +65,7 @@ class RunSpec:
     method : str
         Registered model.
     dataset : str
-        Registered dataset; always split with seed 0, as the paper does.
+        Registered dataset.
     seed : int, optional
         Seed of the model, where it has one.
     parameters : dict
@@ -70,6 +74,8 @@ class RunSpec:
         Why a run differs from the paper's setting ("reduced epochs"); else empty.
     estimate : float, optional
         The rate, where the ranking is an estimate; None where it is exact.
+    split : int, optional
+        Seed of the split, where an experiment varies it; None is the paper's, 0.
     """
 
     method: str
@@ -78,13 +84,24 @@ class RunSpec:
     parameters: dict[str, Any] = field(default_factory=dict)
     label: str = ""
     estimate: float | None = None
+    split: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain data; an exact one says nothing of estimates."""
+        """Return the run as plain data; what is as usual is not said."""
         data = asdict(self)
-        if self.estimate is None:
-            del data["estimate"]
+        for name in ("estimate", "split"):
+            if data[name] is None:
+                del data[name]
         return data
+
+    @property
+    def number(self) -> int | None:
+        """What tells it from the other runs of its row: its split, or its seed."""
+        return self.seed if self.split is None else self.split
+
+    def read_split(self) -> EdgeSplit:
+        """Return the split of its graph."""
+        return split_edges(load_dataset(self.dataset), seed=self.split or 0)
 
     @property
     def key(self) -> str:
@@ -97,7 +114,8 @@ class RunSpec:
         """A file name that people can read, unique by its digest."""
         method = self.method.replace("+", "-")
         seed = "" if self.seed is None else f"-seed{self.seed}"
-        return f"{method}-{self.dataset}{seed}-{self.key}"
+        split = "" if self.split is None else f"-split{self.split}"
+        return f"{method}-{self.dataset}{split}{seed}-{self.key}"
 
 
 def result_path(results: Path, spec: RunSpec) -> Path:
@@ -108,7 +126,8 @@ def result_path(results: Path, spec: RunSpec) -> Path:
 def read_result(path: Path, spec: RunSpec) -> dict[str, Any]:
     """Read a recorded run and refuse one that is not what its name says."""
     record = read_record(path, {"format": FORMAT, "spec": spec.to_dict()})
-    refuse_other_split(path, record, spec.dataset)
+    if not spec.split:
+        refuse_other_split(path, record, spec.dataset)
     return record
 
 
@@ -178,6 +197,8 @@ def perform(
 def fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -> Any:
     """Return the fitted model of a run; a training resumes from its checkpoint."""
     model = make_run_model(spec)
+    if isinstance(model, Stack):
+        return _fit_stack(model, spec, split, folder.parent)
     if not model.trains_by_epoch:
         return model.fit(split)
     stage = first_stage(spec)
@@ -189,6 +210,21 @@ def fitted(spec: RunSpec, split: EdgeSplit, folder: Path, watch: Watch | None) -
         if told is not None:
             calls = {"on_epoch": told.on_epoch, "on_step": told.on_step}
         return model.fit(split, folder=shared, resume=True, **calls)
+
+
+def _fit_stack(model: Stack, spec: RunSpec, split: EdgeSplit, work: Path) -> Stack:
+    """Fit a stack from what others have computed: folds, and features of candidates.
+
+    Runs that differ in what they leave out share their folds; features of the
+    candidates are the same for all seeds.
+    """
+    folds = {k: v for k, v in spec.parameters.items() if k == "folds"}
+    shared = replace(spec, parameters=folds, label="", estimate=None)
+    tables = work / replace(shared, parameters={}, seed=None).name
+    place = work / f"{shared.name}-folds"
+    make_folders(place, tables)
+    with lock(place):
+        return model.fit(split, folder=place, resume=True, tables=tables)
 
 
 def first_stage(spec: RunSpec) -> RunSpec | None:
@@ -206,7 +242,8 @@ def first_stage(spec: RunSpec) -> RunSpec | None:
         return None
     known = MLP.parameters
     parameters = {k: v for k, v in spec.parameters.items() if k in known}
-    return RunSpec("mlp", spec.dataset, spec.seed, parameters, spec.label)
+    label, split = spec.label, spec.split
+    return RunSpec("mlp", spec.dataset, spec.seed, parameters, label, split=split)
 
 
 def make_run_model(spec: RunSpec) -> Any:
@@ -218,7 +255,7 @@ def make_run_model(spec: RunSpec) -> Any:
 def _run(
     spec: RunSpec, folder: Path, watch: Watch | None, report: Report | None
 ) -> dict[str, Any]:
-    split = split_edges(load_dataset(spec.dataset))
+    split = spec.read_split()
     started = time.perf_counter()
     model = fitted(spec, split, folder, watch)
     elapsed = time.perf_counter() - started
@@ -233,7 +270,7 @@ def _run(
         "format": FORMAT,
         "spec": spec.to_dict(),
         "split": split.fingerprint,
-        "metrics": ranked.to_dict(),
+        "metrics": ranked.to_dict() | _among_first(ranked),
         "biased_metrics": biased.to_dict(),
         "fit_seconds": elapsed if training is None else training.seconds,
         "peak_rss_mb": round(peak_bytes() / 2**20, 1),
@@ -251,6 +288,13 @@ def _run(
             "history": [_short(entry) for entry in training.history],
         }
     return record
+
+
+def _among_first(ranked: Evaluation) -> dict[str, float]:
+    """Return the precision among the first pairs, unless they are estimates."""
+    if ranked.estimated:
+        return {}
+    return {f"prec@{k}": precision_at(ranked.counts, k) for k in FIRST}
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from gelato.paper.claims import (
     statistics_of,
 )
 from gelato.paper.experiment import Experiment, Row, read_experiment, read_facts
+from gelato.paper.runner import FIRST
 from gelato.paper.timing import find_times, missing_times, training_seconds
 from gelato.paper.visual import find_visual, missing_panels
 from gelato.ranking.example import worked_example
@@ -405,6 +407,88 @@ def _orderings(results: Path) -> Table:
     return Table(header, rows, 4, "Orderings, of full and exact runs", missing)
 
 
+def _splits(experiment: Experiment, results: Path) -> list[Table]:
+    """Return, by graph, means over splits beside the first method, on equal splits."""
+    header = (
+        *("method", "AP, %", "95 % interval", "first minus it", "95 % interval"),
+        *(f"precision of first {k}, %" for k in FIRST),
+        "splits",
+    )
+    names = tuple(dict.fromkeys(row.name for row in experiment.rows))[:2]
+    tables, beside = [], []
+    for dataset in experiment.datasets:
+        rows = [row for row in experiment.rows if row.dataset == dataset]
+        found = {row.name: _by_split(row, results) for row in rows}
+        first = found[rows[0].name]
+        texts = [
+            _split_row(row.name, found[row.name], first if row is not rows[0] else {})
+            for row in rows
+            if found[row.name]
+        ]
+        lacking = [row.name for row in rows if len(found[row.name]) < len(row.splits)]
+        command = f"gelato reproduce {experiment.name} --datasets {dataset}"
+        missing = {f"{', '.join(lacking)} on {dataset}": command} if lacking else {}
+        tables.append(Table(header, tuple(texts), title=dataset, missing=missing))
+        for k in FIRST:
+            both = _paired(first, found.get(names[-1], {}), f"prec@{k}")
+            if len(both) > 1:
+                beside.append((dataset, str(k), *_difference(both)))
+    columns = ("graph", "first pairs", *names, "difference", "standard error", "")
+    title = f"Precision among the first pairs beside {names[-1]}, mean over splits, %"
+    return [*tables, Table(columns, tuple(beside), 1, title)]
+
+
+def _by_split(row: Row, results: Path) -> dict[int, dict[str, Any]]:
+    """Return the measures of a row's recorded runs, by split."""
+    records = row_records(row, results)
+    return {record["spec"]["split"]: record["metrics"] for record in records}
+
+
+def _paired(
+    one: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]], metric: str
+) -> list[tuple[float, float]]:
+    shared = sorted(set(one) & set(other))
+    return [(100 * one[split][metric], 100 * other[split][metric]) for split in shared]
+
+
+def _split_row(
+    name: str, found: dict[int, dict[str, Any]], first: dict[int, dict[str, Any]]
+) -> tuple[str, ...]:
+    ap = [100 * measured["ap"] for measured in found.values()]
+    gains = [a - b for a, b in _paired(first, found, "ap")]
+    means = (statistics.fmean(m[f"prec@{k}"] for m in found.values()) for k in FIRST)
+    return (
+        name,
+        f"{statistics.fmean(ap):.2f}",
+        _interval(ap),
+        f"{statistics.fmean(gains):+.2f}" if gains else "",
+        _interval(gains),
+        *(f"{100 * mean:.1f}" for mean in means),
+        str(len(found)),
+    )
+
+
+def _interval(values: Sequence[float]) -> str:
+    """Return where the mean of a few values lies with 95 % confidence (Student's t)."""
+    if len(values) < 2:
+        return ""
+    from scipy.stats import t
+
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    reach = float(t.ppf(0.975, len(values) - 1)) * error
+    middle = statistics.fmean(values)
+    return f"{middle - reach:.2f} to {middle + reach:.2f}"
+
+
+def _difference(both: Sequence[tuple[float, float]]) -> tuple[str, ...]:
+    gains = [a - b for a, b in both]
+    gain = statistics.fmean(gains)
+    error = statistics.stdev(gains) / math.sqrt(len(gains))
+    verdict = "BELOW" if gain < -2 * error else "not below"
+    ours, theirs = (statistics.fmean(values) for values in zip(*both, strict=True))
+    return (f"{ours:.1f}", f"{theirs:.1f}", f"{gain:+.1f}", f"{error:.1f}", verdict)
+
+
 KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "statistics": _statistics,
     "example": _example,
@@ -412,6 +496,7 @@ KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "selection": _selection,
     "protocols": _protocols,
     "settings": _settings,
+    "splits": _splits,
     "time": _time,
     "visual": _visual,
     "claims": _claims,

@@ -136,6 +136,20 @@ def expected_chart(expected: dict[str, Any]) -> Markup:
     return line_chart(title, expected["k"], series, (across, up))
 
 
+def reliability_chart(promises: list[dict[str, Any]]) -> Markup:
+    """Return the share of true links beside what was promised of them."""
+    expected = [part["expected"] for part in promises]
+    series = [
+        Series("came true", [part["observed"] for part in promises], 0),
+        Series("promised", expected, 1),
+    ]
+    top = _top(series)
+    across = Axis(0, top, "promised precision of a link", percent=True)
+    up = Axis(0, top, "precision", percent=True)
+    title = "Precision of links: promised, and on the held-out edges"
+    return line_chart(title, expected, series, (across, up))
+
+
 def recall_chart(title: str, buckets: list[dict[str, Any]], label: str) -> Markup:
     """Return the share of held-out edges found, by bucket.
 

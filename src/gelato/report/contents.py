@@ -7,15 +7,16 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from gelato.errors import UsageError
 from gelato.explain.explanation import Explanation
-from gelato.explain.pair import explain_pair
 from gelato.explain.steps import Enhancer
 from gelato.graph import Graph
 from gelato.models.registry import restore
+from gelato.models.stack import Stack
 from gelato.ranking import Evaluation
 from gelato.ranking.evaluate import Part
 from gelato.report.describe import (
@@ -34,6 +35,8 @@ from gelato.report.measures import (
     where_it_works,
 )
 from gelato.splits import EdgeSplit
+from gelato.stacking.calibration import Promise
+from gelato.stacking.scorer import StackScorer
 from gelato.storage import ENVIRONMENT, Run, read_run
 from gelato.text import plain
 from gelato.version import __version__
@@ -51,12 +54,13 @@ def list_links(model: Any, top: int) -> dict[str, Any]:
     if isinstance(model, Enhancer):
         enhanced = model.enhanced(graph)
         prepared.enhanced = lambda _graph: enhanced
+    if isinstance(scorer, StackScorer):
+        table = model.table(graph)
+        prepared.table = lambda _graph: table
     made = model.prediction(top=top)
     links = []
     for row in made.table.iter_rows(named=True):
-        why = explain_pair(
-            prepared,
-            graph,
+        why = prepared.explain(
             row["source"],
             row["target"],
             top=_WALKS,
@@ -71,8 +75,10 @@ def short_explanation(why: Explanation) -> dict[str, Any]:
     """Return what a reader of a table wants to know of an explanation."""
     told: dict[str, Any] = plain(why.to_dict())
     kept = ("kind", "num_walks", "walk_score", "covered", "chance", "notes")
+    more = {name: told.get(name) for name in ("groups", "base", "reason")}
     return {
         **{name: told[name] for name in kept},
+        **more,
         "walks": told["walks"],
         "edges": [edge for edge in told["edges"] if edge["effects"]],
         "shared": told["shared"],
@@ -135,7 +141,7 @@ def summarise_run(
     tell("ranking the held-out edges")
     if part is None:
         nothing = ("verdict", "ranking", "curves", "scores", "where", "expected")
-        summary |= dict.fromkeys(nothing)
+        summary |= dict.fromkeys((*nothing, "reliability"))
         known, held_out = model.graph_, model.graph_.edges[:0]
     else:
         summary |= _measured(run, model, part)
@@ -198,8 +204,14 @@ def _measured(run: Run, model: Any, part: Part) -> dict[str, Any]:
             "tied_share": own.tied_share,
         },
         "expected": expected_by_rank(model, split),
+        "reliability": [asdict(one) for one in _promises(model, split, part)] or None,
         "where": where_it_works(scorer, own.counts, split, part),
     }
+
+
+def _promises(model: Any, split: EdgeSplit, part: Part) -> list[Promise]:
+    """Return how far the precision of links held, for a model that promises one."""
+    return model.promises(split, part) if isinstance(model, Stack) else []
 
 
 def _strongest(name: str, exact: dict[str, Evaluation]) -> dict[str, Evaluation]:

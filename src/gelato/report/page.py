@@ -140,6 +140,18 @@ def _measured(s: dict[str, Any]) -> Iterator[str]:
             for cut in s["expected"]["cut_offs"]
         ]
         yield from _table(("expected precision at least", "best links"), cuts)
+    if s["reliability"] is not None:
+        promised = [
+            (
+                short_percent(part["expected"]),
+                short_percent(part["observed"]),
+                f"{short_percent(part['low'])} to {short_percent(part['high'])}",
+                count(part["pairs"]),
+            )
+            for part in s["reliability"]
+        ]
+        header = ("precision promised of a link", "came true", "95 % interval", "pairs")
+        yield from _table(header, promised)
     for title, key in (("degree", "by_degree"), ("distance", "by_distance")):
         yield f"## Found, by {title}"
         yield ""
@@ -292,6 +304,7 @@ def _run_parts(summary: dict[str, Any]) -> dict[str, Any]:
 def _measured_parts(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the charts of what was measured on held-out edges."""
     expected, where = summary["expected"], summary["where"]
+    held = summary["reliability"]
     fair = [row for row in summary["ranking"]["rows"] if not row["biased"]]
     return {
         "best": {key: max(row[key] for row in fair) for key in METRICS},
@@ -300,6 +313,7 @@ def _measured_parts(summary: dict[str, Any]) -> dict[str, Any]:
         ),
         "histogram": charts.histogram_chart(summary["scores"]["histogram"]),
         "expected": None if expected is None else charts.expected_chart(expected),
+        "reliability": charts.reliability_chart(held) if held else None,
         "by_degree": charts.recall_chart(
             "Found, by the lower degree of the two nodes", where["by_degree"], "degree"
         ),

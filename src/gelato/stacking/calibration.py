@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,64 @@ def link_precision(
     share = hits / sizes
     low, high = _wilson(share, sizes)
     return LinkPrecision(starts, share, low, high)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What was promised of some pairs, and what came true.
+
+    Parameters
+    ----------
+    expected, observed : float
+        Mean of the shares that were promised, and the share that was true.
+    low, high : float
+        A 95 % interval of the observed share.
+    pairs : int
+        How many pairs.
+    """
+
+    expected: float
+    observed: float
+    low: float
+    high: float
+    pairs: int
+
+
+def reliability(
+    expected: FloatArray, answers: npt.NDArray[np.bool_], *, most: int = 8
+) -> list[Promise]:
+    """Return how far promised shares hold on pairs with known answers, lowest first.
+
+    Pairs are cut by what was promised of them into parts that promise equally many
+    true links, at least 10 each.
+
+    Parameters
+    ----------
+    expected : (k,) float64
+        What was promised of every pair.
+    answers : (k,) bool
+        Which of them are true.
+    most : int
+        How many parts there may be.
+    """
+    order = np.argsort(expected, kind="stable")
+    promised = np.cumsum(expected[order])
+    if not len(promised) or promised[-1] <= 0:
+        return []
+    parts = int(np.clip(promised[-1] // 10, 1, most))
+    goals = promised[-1] * np.arange(1, parts) / parts
+    # Pairs of one promise stay together.
+    values = expected[order]
+    cuts = np.searchsorted(values, values[np.searchsorted(promised, goals)])
+    bounds = np.unique(np.concatenate(([0], cuts, [len(values)])))
+    found = []
+    for first, last in pairwise(bounds.tolist()):
+        size = last - first
+        share = float(answers[order[first:last]].mean())
+        low, high = _wilson(np.array([share]), np.array([float(size)]))
+        mean = float(values[first:last].mean())
+        found.append(Promise(mean, share, float(low[0]), float(high[0]), size))
+    return found
 
 
 def _pooled(

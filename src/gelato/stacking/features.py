@@ -8,6 +8,8 @@ threads.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,8 @@ SHARED, WALKS, POPULAR = "shared neighbours", "longer walks", "popularity"
 ALIKE, AROUND, MUTUAL = "attributes", "neighbours' attributes", "mutual rank"
 GROUPS = (SHARED, WALKS, ALIKE, AROUND, MUTUAL, POPULAR)
 """Groups of features, for explanations."""
+RIDGE = "ridge walk"
+"""A part of the longer walks that can be left out alone."""
 
 _CHUNK = 20_000
 
@@ -123,6 +127,26 @@ def features_of(measures: Measures) -> tuple[Feature, ...]:
     return tuple(own)
 
 
+def left_out(names: Sequence[str], parts: Collection[str]) -> list[int]:
+    """Return the columns of some groups, with the ranks that are made of them.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns of a table.
+    parts : collection of str
+        Groups of features, or ``"ridge walk"``.
+    """
+    group = {name: told.partition(":")[0] for name, told in feature_guide().items()}
+
+    def gone(name: str) -> bool:
+        source = re.sub("_(rank|share)_(less|more)$", "", name)
+        ridge = source.startswith("ease") or source == "partial"
+        return bool({group[name], group[source], RIDGE if ridge else ""} & {*parts})
+
+    return [at for at, name in enumerate(names) if gone(name)]
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
     """The features of one graph: measures and lists, read for any pairs.
@@ -148,6 +172,10 @@ class FeatureTable:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(feature.name for feature in features_of(self.measures))
+
+    def rows(self, part: slice) -> Table:
+        """Return the features of some candidates."""
+        return self.of_pairs(self.candidates[part])
 
     def of_pairs(self, pairs: IntArray) -> Table:
         """Return the features of pairs (u < v, sorted), as (pairs, features)."""

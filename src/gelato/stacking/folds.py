@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.graph import FloatArray, Graph, IntArray, pair_keys
-from gelato.stacking.features import FeatureTable
+from gelato.stacking.features import FeatureTable, features_of
 from gelato.stacking.node_attributes import NodeAttributes
 from gelato.stacking.pair_measures import Measures, Table
 
@@ -37,6 +37,8 @@ HARD = 10
 """Candidates kept per hidden edge, among the best by each plain score."""
 MOST_HARD = 100_000
 """Candidates kept in a fold, among the best by each plain score."""
+KEPT = 200_000
+"""Candidates whose features are held at a time."""
 
 _BY = ("ac", "ease", "mix")
 
@@ -175,11 +177,56 @@ def kept_folds(
         yield made
 
 
+@dataclass(frozen=True, eq=False)
+class KeptTable:
+    """The features of all candidates of a graph, in a file.
+
+    Parameters
+    ----------
+    measures : Measures
+        Of the graph.
+    candidates : (k, 2) int64
+    values : (k, features) float32
+        Read from the file as it is needed.
+    """
+
+    measures: Measures
+    candidates: IntArray
+    values: Table
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(feature.name for feature in features_of(self.measures))
+
+    def rows(self, part: slice) -> Table:
+        """Return the features of some candidates."""
+        return np.ascontiguousarray(self.values[part])
+
+
+def kept_table(measures: Measures, folder: Path, identity: dict[str, Any]) -> KeptTable:
+    """Return the features of all candidates from a folder, computed if they are not."""
+    _claim(folder, identity)
+    pairs, values = folder / "candidates.npy", folder / "candidate-features.npy"
+    if not values.exists():
+        table = FeatureTable.of(measures)
+        np.save(pairs, table.candidates)
+        shape = (len(table.candidates), len(table.names))
+        partial = values.with_name(f".{values.name}.{os.getpid()}")
+        out = np.lib.format.open_memmap(partial, "w+", np.dtype(np.float32), shape)
+        for start in range(0, shape[0], KEPT):
+            part = slice(start, start + KEPT)
+            out[part] = table.rows(part)
+        out.flush()
+        partial.replace(values)
+    return KeptTable(measures, np.load(pairs), np.load(values, mmap_mode="r"))
+
+
 def _claim(folder: Path, identity: dict[str, Any]) -> None:
-    """Throw away the folds of another fit, and write down whose these are."""
+    """Throw away what another fit kept, and write down whose this is."""
     mark = folder / "folds.json"
     text = json.dumps(identity, sort_keys=True)
     if not mark.exists() or mark.read_text("utf-8") != text:
-        for stale in folder.glob("fold-*.npz"):
+        for stale in (*folder.glob("fold-*.npz"), *folder.glob("candidate*.npy")):
             stale.unlink()
         mark.write_text(text, "utf-8")

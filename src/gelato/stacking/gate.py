@@ -18,7 +18,6 @@ from gelato.graph import FloatArray
 SHARES = (0.5, 1.0, 2.0)
 """Factors on the logarithm of a plain score that is mixed in."""
 _BLENDED = ("ease", "ac")
-_PLAIN = ("ra", "ac", "ease")
 LEAST_EDGES = 20
 """Fewer held-out edges among the candidates decide nothing."""
 _TINY = 1e-6
@@ -71,6 +70,8 @@ def choose(
     answers: npt.NDArray[np.bool_],
     hidden: int,
     weights: FloatArray | None = None,
+    *,
+    blends: bool = True,
 ) -> Choice:
     """Choose by held-out edges.
 
@@ -79,24 +80,26 @@ def choose(
     trees : (k,) float64
         The trees' scores of all candidates.
     plain : dict of (k,) float64
-        Plain scores of the same candidates.
+        Plain scores of the same candidates, those that may be chosen.
     answers : (k,) bool
         Which candidates are held-out edges.
     hidden : int
         Held-out edges in all; those outside the candidates are missed by all alike.
     weights : (k,) float64, optional
         How many candidates each one stands for.
+    blends : bool
+        Whether a plain score may be mixed in.
     """
     if int(answers.sum()) < LEAST_EDGES:
         return Choice()
     each = np.ones(len(trees)) if weights is None else weights
     options = {"stack": (Choice(), trees)}
-    for name in _BLENDED:
-        for share in SHARES:
+    for name in _BLENDED if blends else ():
+        for share in SHARES if name in plain else ():
             blend = Choice("blend", name, share)
             mixed = blend.combine(trees, plain[name])
             options[f"stack + {share:g} log {name}"] = (blend, mixed)
-    for name in _PLAIN:
+    for name in plain:
         options[name] = (Choice("plain", name), plain[name])
     found = {name: _precisions(s, answers, each) for name, (_, s) in options.items()}
     told = tuple(
@@ -106,7 +109,7 @@ def choose(
     for name, (option, _) in options.items():
         if option.kind == "blend" and _gain(found[name], found[best]) > 1.0:
             best = name
-    for name in _PLAIN:
+    for name in plain:
         if found[name].sum() >= found[best].sum():
             best = name
     return replace(options[best][0], precision=told)

@@ -37,13 +37,17 @@ class TreeSettings:
     Parameters
     ----------
     rounds, leaves, rate : int, int, float
-        Trees per seed, leaves per tree, learning rate.
+        Trees per seed (0: none), leaves per tree, learning rate.
     features : float
         Share of the features that a tree may use.
     least : int
         Least rows in a leaf.
     seeds : int
         Rankers whose scores are averaged.
+    start : bool
+        Whether trees start from a regression; else from a constant.
+    unused : tuple of int
+        Columns that nothing may learn from.
     """
 
     rounds: int = 120
@@ -53,6 +57,8 @@ class TreeSettings:
     least: int = 20
     ridge: float = 1.0
     seeds: int = 3
+    start: bool = True
+    unused: tuple[int, ...] = ()
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM takes."""
@@ -102,14 +108,15 @@ class Ranker:
         run = {"raw_score": True, "num_threads": default_threads()}
         for booster in self._boosters:
             total += booster.predict(features, **run)
-        return total / len(self._boosters) + self.start.scores(features)
+        # No trees at all: the regression alone.
+        return total / max(1, len(self._boosters)) + self.start.scores(features)
 
     def contributions(self, features: Table) -> FloatArray:
         """Return what each feature adds to the log-odds, and last the constant."""
         total = np.zeros((len(features), len(self.names) + 1))
         for booster in self._boosters:
             total += booster.predict(features, pred_contrib=True, num_threads=1)
-        total /= len(self._boosters)
+        total /= max(1, len(self._boosters))
         total[:, self.start.columns] += self.start.terms(features)
         total[:, -1] += self.start.constant
         return total
@@ -127,8 +134,13 @@ def fit_ranker(
     features = np.concatenate([fold.features for fold in folds])
     labels = np.concatenate([fold.labels for fold in folds])
     weights = np.concatenate([fold.weights for fold in folds])
+    # A column without variation is in no tree, so that scoring may see its values.
+    features[:, settings.unused] = 0.0
     ranks = [at for at, name in enumerate(names) if "_rank_" in name]
-    start = fit_start(features, labels, weights, ranks)
+    unused = [*ranks, *settings.unused] if settings.start else [*range(len(names))]
+    start = fit_start(features, labels, weights, unused)
+    if not settings.rounds:
+        return Ranker((), tuple(names), start)
     data = library.Dataset(
         features,
         label=labels.astype(np.float32),

@@ -43,11 +43,14 @@ class StackScorer:
         The candidates, u < v, sorted.
     scores : (k,) float64
         Their scores, all above 1.
+    trees : (k,) float64, optional
+        What the trees alone give them, before anything is mixed in.
     """
 
     rest: WalkScorer
     pairs: IntArray
     scores: FloatArray
+    trees: FloatArray | None = None
 
     @property
     def num_nodes(self) -> int:
