@@ -29,14 +29,17 @@ _OPTIONAL = (
     "degrees",
     "common_neighbours",
     "score",
+    "link_precision",
     "expected_precision",
 )
 _LINK_TITLES = {
     "score": "score",
     "expected_precision": "exp. prec.",
+    "link_precision": "of this link",
     "common_neighbours": "common",
     "attribute_similarity": "similarity",
     "degrees": "degrees",
+    "reason": "why",
 }
 _RATIOS = (0.1, 0.5, 1.0)
 _KS = (25, 100, 400, 1600, 6400)
@@ -238,15 +241,15 @@ def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None
 def links_table(console: Console, links: pl.DataFrame, most: int = SHOWN) -> Any:
     """Return the first rows, with as many columns as fit."""
     links = links.head(most)
-    some = [
-        name
-        for name in _OPTIONAL
-        if name not in links.columns or links[name].null_count() < links.height
-    ]
-    table = _table(links, some)
-    while len(some) > 1 and not console.fits(table):
-        some = some[1:]
-        table = _table(links, some)
+    told = [name for name in links.columns if links[name].null_count() < links.height]
+    some = [name for name in _OPTIONAL if name == "degrees" or name in told]
+    fewer = [some[at:] for at in range(len(some) or 1)]
+    # A reason says more than the numbers that it is drawn from.
+    with_reason = [[*names, "reason"] for names in fewer] if "reason" in told else []
+    for names in (*with_reason, *fewer):
+        table = _table(links, names)
+        if console.fits(table):
+            break
     return table
 
 
@@ -266,6 +269,8 @@ def _table(links: pl.DataFrame, optional: list[str]) -> Any:
     columns = ["rank", "source", "target", *(_LINK_TITLES[name] for name in shown)]
     table = make_table(*columns, *(["an edge"] if known else []), rows=rows, text=3)
     table.columns[0].justify = "right"
+    if "reason" in shown:
+        table.columns[columns.index("why")].justify = "left"
     return table
 
 
@@ -276,8 +281,10 @@ def _cell(name: str, link: Mapping[str, Any]) -> str:
     value = link[name]
     if value is None:
         return "-"
-    if name == "expected_precision":
+    if name in ("expected_precision", "link_precision"):
         return f"{text.percent(value)} %"
+    if name == "reason":
+        return str(value)
     if name == "score":
         return text.score(value)
     return text.count(value) if name == "common_neighbours" else f"{value:.3f}"

@@ -16,14 +16,13 @@ DATASET = "citeseer"
 TIME_SECONDS = 0.2
 """What timing gives to the steps of one training."""
 _MOST_BATCHES = 10
-_KEPT = ("loss", "training", "bias", "redraw", "without")  # of a row's own parameters
+_KEPT = ("loss", "training", "bias", "redraw")  # of a row's own parameters
 _ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
 # Of networks that work pair by pair, also where a step is a share of all negatives.
 _SMALL_STEPS = {"steps": 2, "batches": 2000}
 # Few epochs, and for methods whose passes over all pairs are slow the fewest.
 _SHORT: dict[str, dict[str, Any]] = {
     "gelato": {"epochs": 2},
-    "stack": {"folds": 1, "rounds": 5},
     "mlp": {"epochs": 1, "hidden": 16},
     "mlp+ac": {"epochs": 1, "hidden": 16},
     "mlp+cos+ac": {"epochs": 1, "hidden": 16},

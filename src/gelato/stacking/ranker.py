@@ -28,6 +28,9 @@ _FIXED: dict[str, Any] = {
     "verbose": -1,
     "max_bin": 255,
 }
+# Below this, threads wait for each other longer than they work, the more so where the
+# machine has other work. No bit depends on them.
+_FEW_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class TreeSettings:
     start: bool = True
     unused: tuple[int, ...] = ()
 
-    def parameters(self, seed: int) -> dict[str, Any]:
+    def parameters(self, seed: int, rows: int) -> dict[str, Any]:
         """Return what LightGBM takes."""
         return _FIXED | {
             "num_leaves": self.leaves,
@@ -69,7 +72,7 @@ class TreeSettings:
             "min_data_in_leaf": self.least,
             "lambda_l2": self.ridge,
             "seed": seed,
-            "num_threads": default_threads(),
+            "num_threads": _threads(rows),
         }
 
 
@@ -105,7 +108,7 @@ class Ranker:
     def scores(self, features: Table) -> FloatArray:
         """Return the log-odds of pairs: the start, and trees averaged over seeds."""
         total = np.zeros(len(features))
-        run = {"raw_score": True, "num_threads": default_threads()}
+        run = {"raw_score": True, "num_threads": _threads(len(features))}
         for booster in self._boosters:
             total += booster.predict(features, **run)
         # No trees at all: the regression alone.
@@ -146,15 +149,20 @@ def fit_ranker(
         label=labels.astype(np.float32),
         weight=weights,
         init_score=start.scores(features),
-        params=settings.parameters(seed),
+        params=settings.parameters(seed, len(features)),
         free_raw_data=True,
     )
     texts = []
     for number in range(settings.seeds):
-        parameters = settings.parameters(1_000 * seed + number)
+        parameters = settings.parameters(1_000 * seed + number, len(features))
         booster = library.train(parameters, data, num_boost_round=settings.rounds)
         texts.append(booster.model_to_string())
     return Ranker(tuple(texts), tuple(names), start)
+
+
+def _threads(rows: int) -> int:
+    """Return how many threads are worth their waiting for each other."""
+    return default_threads() if rows > _FEW_ROWS else 1
 
 
 def tree_library() -> Any:
