@@ -80,10 +80,11 @@ def _training(spec: RunSpec) -> str:
     return str(spec.parameters.get("training", usual))
 
 
-def _distance(spec: RunSpec, parameters: dict[str, Any]) -> int:
-    """Return in how many parameters a recorded run differs."""
+def _distance(spec: RunSpec, parameters: dict[str, Any]) -> tuple[int, int]:
+    """Return in how many parameters a recorded run differs, and how many it lacks."""
     names = set(parameters) | set(spec.parameters)
-    return sum(
+    other = sum(
         json.dumps(parameters.get(name)) != json.dumps(spec.parameters.get(name))
         for name in names
     )
+    return other, len(set(parameters) ^ set(spec.parameters))
