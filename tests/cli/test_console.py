@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import statistics
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from rich.console import Console as Terminal
 
 from gelato.cli.console import Console
 from gelato.cli.forecasts import tell_compilation, tell_long_run
 from gelato.cli.options import OutputOptions
-from gelato.cli.rankings import random_hits, random_mrr
+from gelato.cli.rankings import links_table, random_hits, random_mrr
 
 
 def test_ids_are_not_markup(gelato, write):
@@ -28,6 +30,31 @@ def test_control_characters_in_ids_are_escaped(gelato, write):
     assert "\x1b" not in result.out + result.err
     assert r"a\x1b[2J" in result.out
     assert r"c\nd" in result.out
+
+
+def test_a_reason_takes_the_place_of_numbers_where_it_fits():
+    links = pl.DataFrame(
+        {
+            **{"source": ["a"], "target": ["b"], "score": [65.2], "rank": [1]},
+            **{"expected_precision": [0.42], "link_precision": [0.31]},
+            **{"common_neighbours": [3], "attribute_similarity": [0.5]},
+            **{"source_degree": [4.0], "target_degree": [14.0]},
+            "reason": ["3 shared neighbours, 2 of them rare; similar attributes"],
+        }
+    )
+
+    def titles(table_links, width):
+        terminal = Terminal(width=1000, file=io.StringIO())
+        fits = SimpleNamespace(fits=lambda t: terminal.measure(t).maximum <= width)
+        return [str(column.header) for column in links_table(fits, table_links).columns]
+
+    beside = ["rank", "source", "target"]
+    sure = ["exp. prec.", "of this link"]
+    assert titles(links, 110) == [*beside, *sure, "why"]
+    numbers = ["score", *sure, "common", "similarity"]
+    assert titles(links, 85) == [*beside, *numbers, "degrees"]
+    silent = links.with_columns(reason=pl.lit(None, pl.String))
+    assert titles(silent, 1000) == [*beside, *numbers, "degrees"]
 
 
 @pytest.mark.parametrize("negatives", [1, 5, 40])
