@@ -409,12 +409,12 @@ def _orderings(results: Path) -> Table:
 
 def _splits(experiment: Experiment, results: Path) -> list[Table]:
     """Return, by graph, means over splits beside the first method, on equal splits."""
+    names = tuple(dict.fromkeys(row.name for row in experiment.rows))[:2]
     header = (
-        *("method", "AP, %", "95 % interval", "first minus it", "95 % interval"),
-        *(f"precision of first {k}, %" for k in FIRST),
+        *("method", "AP, %", "95 % interval", f"{names[0]} minus it", "95 % interval"),
+        *(f"prec@{k}, %" for k in FIRST),
         "splits",
     )
-    names = tuple(dict.fromkeys(row.name for row in experiment.rows))[:2]
     tables, beside = [], []
     for dataset in experiment.datasets:
         rows = [row for row in experiment.rows if row.dataset == dataset]
