@@ -16,7 +16,7 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def _two_steps(
-    u: int, graph: Any, weights: Any, factors: Any, two: Any, nodes: Any
+    u: int, graph: Any, weights: Any, factors: Any, hub: int, two: Any, nodes: Any
 ) -> int:
     """Add the two-step walks from u to ``two``; return how many nodes they reach."""
     indptr, indices = graph
@@ -25,6 +25,8 @@ def _two_steps(
     count = 0
     for a in range(indptr[u], indptr[u + 1]):
         k = indices[a]
+        if indptr[k + 1] - indptr[k] > hub:
+            continue
         for c in range(kinds):
             step[c] = weights[a, c] * factors[k, c]
         for b in range(indptr[k], indptr[k + 1]):
@@ -51,7 +53,12 @@ def _next_step(graph: Any, data: Any, scaled: Any, out: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def walks_of_pairs(
-    pairs: Any, graph: Any, weights: Any, factors: Any, long: bool, out: Any
+    pairs: Any,
+    graph: Any,
+    weights: Any,
+    factors: Any,
+    limits: Any,
+    out: Any,
 ) -> None:
     """Write the walks of two to five steps that join pairs, and who joins them.
 
@@ -65,14 +72,16 @@ def walks_of_pairs(
         A weight per edge and kind; those of kind 0 are positive.
     factors : (n, kinds) float64
         A factor per node that a walk passes, and kind; those of kind 0 are positive.
-    long : bool
-        Whether to walk four and five steps (kind 0 only).
+    limits : (long, hub)
+        Whether to walk four and five steps (kind 0 only), and the most neighbours of
+        a node that walks of three steps pass through.
     out : (p, 2 * kinds + 5) float64
         Two-step walks by kind, three-step walks by kind, walks of four and of five
         steps, how many nodes are shared, and the smallest and the second smallest
         degree among these (0 where there are none).
     """
     indptr, indices = graph
+    long, hub = limits
     n, kinds = factors.shape
     two = np.zeros((n, kinds))
     scaled = np.zeros((n, kinds))
@@ -82,10 +91,11 @@ def walks_of_pairs(
     data, factor = weights[:, 0].astype(np.float32), factors[:, 0].astype(np.float32)
     nodes = np.empty(n, dtype=np.int32)
     mark = np.full(n, -1, dtype=np.int64)
+    slot = np.empty(n, dtype=np.int64)
     p = 0
     while p < len(pairs):
         u = pairs[p, 0]
-        count = _two_steps(u, graph, weights, factors, two, nodes)
+        count = _two_steps(u, graph, weights, factors, hub, two, nodes)
         for j in range(count):
             for c in range(kinds):
                 scaled[nodes[j], c] = two[nodes[j], c] * factors[nodes[j], c]
@@ -97,15 +107,15 @@ def walks_of_pairs(
             four_scaled[:] = four * factor
         for a in range(indptr[u], indptr[u + 1]):
             mark[indices[a]] = u
+            slot[indices[a]] = a
         while p < len(pairs) and pairs[p, 0] == u:
             v = pairs[p, 1]
             row = out[p]
             row[:] = 0.0
             row[:kinds] = two[v]
             row[2 * kinds] = four[v]
-            _last_step(
-                u, v, graph, weights, (scaled, four_scaled, mark, long), row, kinds
-            )
+            state = (scaled, four_scaled, mark, slot, factors)
+            _last_step(u, v, graph, weights, limits, state, row)
             p += 1
         for j in range(count):
             two[nodes[j]] = 0.0
@@ -118,23 +128,30 @@ def _last_step(
     v: int,
     graph: Any,
     weights: Any,
+    limits: Any,
     state: Any,
     row: Any,
-    kinds: int,
 ) -> None:
     """Gather the last step of walks over the neighbours of v; look at shared ones."""
     indptr, indices = graph
-    scaled, four, mark, long = state
+    long, hub = limits
+    scaled, four, mark, slot, factors = state
+    kinds = weights.shape[1]
     shared, least, second = 0, 0, 0
     five = 0.0
     for b in range(indptr[v], indptr[v + 1]):
         k = indices[b]
-        for c in range(kinds):
-            row[kinds + c] += scaled[k, c] * weights[b, c]
+        degree = indptr[k + 1] - indptr[k]
+        if degree <= hub:
+            for c in range(kinds):
+                row[kinds + c] += scaled[k, c] * weights[b, c]
+        elif mark[k] == u:
+            # Two-step walks through a hub were left out when u was walked from.
+            for c in range(kinds):
+                row[c] += weights[slot[k], c] * factors[k, c] * weights[b, c]
         if long:
             five += four[k] * weights[b, 0]
         if mark[k] == u:
-            degree = indptr[k + 1] - indptr[k]
             if shared == 0 or degree < least:
                 second = least
                 least = degree
@@ -188,16 +205,26 @@ def walk_rows(rows: Any, graph: Any, data: Any, degrees: Any, out: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def edge_overlaps(graph: Any, out: Any) -> None:
-    """Write, for every stored edge, how many neighbours its ends share."""
+    """Write, for every stored edge, how many neighbours its ends share.
+
+    The end with fewer neighbours is looked through: a hub costs its neighbours'
+    degrees and not its own squared.
+    """
     indptr, indices = graph
     n = indptr.size - 1
     mark = np.full(n, -1, dtype=np.int64)
     for u in range(n):
+        degree = indptr[u + 1] - indptr[u]
         for a in range(indptr[u], indptr[u + 1]):
             mark[indices[a]] = u
         for a in range(indptr[u], indptr[u + 1]):
             v = indices[a]
+            other = indptr[v + 1] - indptr[v]
+            if other > degree or (other == degree and v > u):
+                continue
             shared = 0
             for b in range(indptr[v], indptr[v + 1]):
                 shared += mark[indices[b]] == u
             out[a] = shared
+            back = np.searchsorted(indices[indptr[v] : indptr[v + 1]], u)
+            out[indptr[v] + back] = shared

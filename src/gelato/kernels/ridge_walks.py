@@ -190,3 +190,126 @@ def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -
             out[p, 2] = -own[v] / np.sqrt(diagonal[u] * diagonal[v])
             out[p, 3] = -even[v] / diagonal[v] - even_back / diagonal[u]
             p += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _forward(
+    u: int, graph: Any, sparse: Any, scale: Any, total: Any, even: Any, roots: Any
+) -> None:
+    """Add row u of ``A B`` to zeroed buffers, from a sparse inverse."""
+    indptr, indices, data = graph
+    starts, nodes, entries = sparse
+    for slot in range(indptr[u], indptr[u + 1]):
+        k = indices[slot]
+        for e in range(starts[k], starts[k + 1]):
+            v = nodes[e]
+            if v != k:  # B has a zero diagonal
+                step = entries[e] * scale[v]
+                total[v] += data[slot] * step
+                even[v] += data[slot] * (roots[k] * step)
+
+
+@numba.njit(cache=True, nogil=True)
+def sparse_ridge_pairs(
+    pairs: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
+) -> None:
+    """Write what :func:`ridge_pairs` writes, from a sparse symmetric inverse.
+
+    Parameters
+    ----------
+    pairs, graph, diagonal, out
+        As there.
+    sparse : (indptr, indices, data)
+        CSR of P with sorted indices; what is not stored is 0.
+    """
+    indptr, indices, data = graph
+    starts, nodes, entries = sparse
+    n = indptr.size - 1
+    scale, flat = -1.0 / diagonal, 1.0 / np.sqrt(diagonal)
+    roots = 1.0 / np.sqrt(np.maximum(np.diff(indptr), 1).astype(np.float64))
+    total, even, own = np.zeros(n), np.zeros(n), np.zeros(n)
+    p = 0
+    while p < len(pairs):
+        u = pairs[p, 0]
+        _forward(u, graph, sparse, scale, total, even, roots)
+        for e in range(starts[u], starts[u + 1]):
+            own[nodes[e]] = entries[e]
+        while p < len(pairs) and pairs[p, 0] == u:
+            v = pairs[p, 1]
+            back, even_back = 0.0, 0.0
+            for slot in range(indptr[v], indptr[v + 1]):
+                k = indices[slot]
+                if k != u:
+                    step = own[k] * scale[u]
+                    back += data[slot] * step
+                    even_back += data[slot] * (roots[k] * step)
+            out[p, 0] = np.float32(total[v])
+            out[p, 1] = np.float32(back)
+            out[p, 2] = np.float32(-(flat[u] * own[v] * flat[v]))
+            out[p, 3] = np.float32(np.float32(even[v]) + np.float32(even_back))
+            p += 1
+        for slot in range(indptr[u], indptr[u + 1]):
+            k = indices[slot]
+            for e in range(starts[k], starts[k + 1]):
+                total[nodes[e]] = even[nodes[e]] = 0.0
+        for e in range(starts[u], starts[u + 1]):
+            own[nodes[e]] = 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def sparse_ridge_row(
+    u: int, graph: Any, sparse: Any, scale: Any, work: Any
+) -> Any:
+    """Return the nodes that the ridge walk joins to u, and their scores.
+
+    ``work`` has two buffers of zeros (left as such), a stamp per node that no row
+    has used, and room for n nodes.
+    """
+    indptr, indices, data = graph
+    starts, nodes, entries = sparse
+    total, back, stamp, found = work
+    count = 0
+    for slot in range(indptr[u], indptr[u + 1]):
+        k = indices[slot]
+        for e in range(starts[k], starts[k + 1]):
+            v = nodes[e]
+            if stamp[v] != u:
+                stamp[v] = u
+                found[count] = v
+                count += 1
+            if v != k:
+                total[v] += data[slot] * (entries[e] * scale[v])
+    for e in range(starts[u], starts[u + 1]):
+        k = nodes[e]
+        if k == u:
+            continue
+        step = entries[e] * scale[u]
+        for slot in range(indptr[k], indptr[k + 1]):
+            v = indices[slot]
+            if stamp[v] != u:
+                stamp[v] = u
+                found[count] = v
+                count += 1
+            back[v] += data[slot] * step
+    scores = np.empty(count, dtype=np.float32)
+    for j in range(count):
+        v = found[j]
+        scores[j] = np.float32(total[v]) + np.float32(back[v])
+        total[v] = back[v] = 0.0
+    return found[:count], scores
+
+
+@numba.njit(cache=True, nogil=True)
+def sparse_ridge_rows(
+    rows: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
+) -> None:
+    """Write the ridge walk's scores of whole rows, from a sparse inverse."""
+    n = graph[0].size - 1
+    scale = -1.0 / diagonal
+    stamp, found = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int32)
+    work = (np.zeros(n), np.zeros(n), stamp, found)
+    for i in range(rows.size):
+        nodes, scores = sparse_ridge_row(rows[i], graph, sparse, scale, work)
+        out[i] = 0.0
+        for j in range(nodes.size):
+            out[i, nodes[j]] = scores[j]

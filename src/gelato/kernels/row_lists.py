@@ -1,4 +1,4 @@
-"""What is kept of a dense row of scores: its best values, and pairs worth a look."""
+"""What is kept of a row of scores: its best values, and pairs worth a look."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from gelato.kernels.ridge_walks import sparse_ridge_row
 
 
 @numba.njit(cache=True, nogil=True)
@@ -141,3 +143,208 @@ def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
         for slot in range(indptr[i], indptr[i + 1]):
             place[columns[slot]] = -1
         out_indptr[i + 1] = filled
+
+
+@numba.njit(cache=True, nogil=True)
+def _walked_to(u: int, graph: Any, values: Any, hub: int, sources: Any, out: Any) -> int:
+    """Let walks at ``sources`` take a step; list the nodes they reach.
+
+    ``values`` are what the sources hand on. Nodes with more than ``hub`` neighbours
+    hand on nothing.
+    """
+    indptr, indices, data = graph
+    reached, stamp, nodes = out
+    count = 0
+    for j in range(sources.size):
+        k = sources[j]
+        if indptr[k + 1] - indptr[k] > hub:
+            continue
+        for slot in range(indptr[k], indptr[k + 1]):
+            v = indices[slot]
+            if stamp[v] != u:
+                stamp[v] = u
+                reached[v] = 0.0
+                nodes[count] = v
+                count += 1
+            reached[v] += values[k] * data[slot]
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _wanted(nodes: Any, scores: Any, known: Any, u: int) -> Any:
+    """Return the nodes that are no neighbours of u and score above 0."""
+    kept, values = np.empty_like(nodes), np.empty(nodes.size, dtype=np.float32)
+    count = 0
+    for j in range(nodes.size):
+        if scores[j] > 0.0 and known[nodes[j]] != u:
+            kept[count] = nodes[j]
+            values[count] = scores[j]
+            count += 1
+    return kept[:count], values[:count]
+
+
+@numba.njit(cache=True, nogil=True)
+def near_room(n: int) -> Any:
+    """Return buffers for :func:`near_row`: whoever walks a row again needs new ones."""
+    stamps = np.full((4, n), -1, dtype=np.int64)
+    return np.zeros((6, n)), stamps, np.empty((3, n), dtype=np.int32)
+
+
+@numba.njit(cache=True, nogil=True)
+def near_row(
+    u: int, graph: Any, degrees: Any, limits: Any, sparse: Any, scale: Any, room: Any
+) -> Any:
+    """Return near nodes and scores by resource allocation, autocovariance and ridge.
+
+    Only pairs that are no edges, with positive scores. Walks do not pass through nodes
+    with more than ``hub`` neighbours.
+
+    Parameters
+    ----------
+    u : int
+        The row.
+    graph : (indptr, indices, data)
+        CSR of the symmetric adjacency matrix.
+    degrees : (n,) float64
+        Weighted degrees.
+    limits : (hub, volume)
+        Most neighbours of a node that is walked through, and the sum of all degrees.
+    sparse, scale : CSR arrays, (n,) float64
+        A sparse inverse P of the ridge walk, and ``-1 / P_vv``.
+    room : buffers
+        See :func:`near_room`.
+    """
+    values, stamps, nodes = room
+    indptr, indices, data = graph
+    hub, volume = limits
+    known = stamps[3]
+    known[u] = u
+    step = values[0]
+    for slot in range(indptr[u], indptr[u + 1]):
+        k = indices[slot]
+        known[k] = u
+        step[k] = data[slot] / degrees[k]
+    own = indices[indptr[u] : indptr[u + 1]]
+    count = _walked_to(u, graph, step, hub, own, (values[1], stamps[0], nodes[0]))
+    two = nodes[0, :count]
+    shared = np.empty(count)
+    for j in range(count):
+        shared[j] = values[1, two[j]]
+        step[two[j]] = shared[j] / degrees[two[j]]
+    count = _walked_to(u, graph, step, hub, two, (values[2], stamps[1], nodes[1]))
+    three = nodes[1, :count]
+    walked = np.empty(count)
+    for j in range(count):
+        v = three[j]
+        walked[j] = values[2, v] - degrees[u] * degrees[v] / volume
+    work = (values[3], values[4], stamps[2], nodes[2])
+    ridge, joined = sparse_ridge_row(u, graph, sparse, scale, work)
+    return (
+        _wanted(two, shared, known, u),
+        _wanted(three, walked, known, u),
+        _wanted(ridge, joined, known, u),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep(u: int, found: Any, limits: Any, best: Any, out: Any, filled: int) -> int:
+    """Write the scores of a row at the ranks of a grid, and the keys worth keeping."""
+    nodes, scores = found
+    grid, most, everywhere, n = limits
+    size = min(scores.size, int(grid[-1]))
+    top = scores
+    if size < scores.size:
+        top = np.partition(scores, scores.size - size)[scores.size - size :]
+    top = np.sort(top)
+    for g in range(grid.size):
+        place = int(grid[g])
+        best[g] = top[size - place] if place <= size else -np.inf
+    last = top[size - most] if most <= size else np.float32(-np.inf)
+    room = most
+    for j in range(scores.size):
+        room -= scores[j] > last
+    for j in range(scores.size):
+        keep = scores[j] > last or scores[j] > everywhere
+        if not keep and scores[j] == last and room > 0:
+            room -= 1
+            keep = True
+        if keep:
+            if filled < out.size:
+                v = np.int64(nodes[j])
+                out[filled] = min(u, v) * n + max(u, v)
+            filled += 1
+    return filled
+
+
+@numba.njit(cache=True, nogil=True)
+def near_lists(
+    rows: Any, walks: Any, limits: Any, bounds: Any, best: Any, out: Any
+) -> int:
+    """Write the lists of rows by three scores, and the keys of pairs worth a look.
+
+    Parameters
+    ----------
+    rows : (b,) int64
+    walks : tuple
+        What :func:`near_row` takes after the row, but for the buffers.
+    limits : (grid, most)
+        Ranks whose scores are kept, and how many pairs of each row.
+    bounds : (3,) float64
+        Scores above which pairs are always kept.
+    best : (3, b, grid) float32
+        Filled.
+    out : int64
+        Keys ``min * n + max``; filled, as far as there is room.
+
+    Returns
+    -------
+    int
+        How many keys there are.
+    """
+    graph, degrees, reach, sparse, scale = walks
+    grid, most = limits
+    n = graph[0].size - 1
+    room = near_room(n)
+    filled = 0
+    for i in range(rows.size):
+        u = rows[i]
+        two, three, ridge = near_row(u, graph, degrees, reach, sparse, scale, room)
+        for at, found in enumerate((two, three, ridge)):
+            given = (grid, most, bounds[at], n)
+            filled = _keep(u, found, given, best[at, i], out, filled)
+    return filled
+
+
+@numba.njit(cache=True, nogil=True)
+def block_lists(
+    block: Any, scores: Any, graph: Any, limits: Any, best: Any, out: Any
+) -> int:
+    """Write the lists of rows by scores with some columns, and keys worth a look.
+
+    Parameters
+    ----------
+    block : (rows, columns)
+        Nodes.
+    scores : (rows, columns) float32
+    graph : (indptr, indices)
+        CSR pattern of the known edges.
+    limits : (grid, most, bound)
+        Ranks that are kept, how many pairs of each row, and the score above which
+        pairs are always kept.
+    best, out
+        As in :func:`near_lists`, for one score.
+    """
+    rows, columns = block
+    indptr, indices = graph
+    n = indptr.size - 1
+    grid, most, bound = limits
+    known = np.full(n, -1, dtype=np.int64)
+    filled = 0
+    for i in range(rows.size):
+        u = rows[i]
+        known[u] = u
+        for slot in range(indptr[u], indptr[u + 1]):
+            known[indices[slot]] = u
+        found = _wanted(columns, scores[i], known, u)
+        filled = _keep(u, found, (grid, most, bound, n), best[i], out, filled)
+    return filled

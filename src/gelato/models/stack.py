@@ -310,8 +310,9 @@ class Stack(Model):
         pairs = table.candidates
         trees = np.empty(len(pairs))
         plain = {name: np.empty(len(pairs)) for name in names}
-        for start in range(0, len(pairs), KEPT):
-            part = slice(start, start + KEPT)
+        step = max(KEPT, table.measures.num_nodes)
+        for start in range(0, len(pairs), step):
+            part = slice(start, start + step)
             features = table.rows(part)
             trees[part] = self.ranker_.scores(features)
             for name, scores in plain.items():

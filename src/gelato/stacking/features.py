@@ -19,6 +19,7 @@ from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels import pair_attributes, pair_walks
 from gelato.kernels.chunks import run_chunks
 from gelato.stacking.lists import Lists, list_names, lists_and_candidates
+from gelato.stacking.near_lists import near_lists_and_candidates
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import KINDS, Measures, Table, dots
 
@@ -166,7 +167,8 @@ class FeatureTable:
     @classmethod
     def of(cls, measures: Measures) -> FeatureTable:
         """Make the lists of a graph."""
-        return cls(measures, *lists_and_candidates(measures))
+        make = near_lists_and_candidates if measures.is_large else lists_and_candidates
+        return cls(measures, *make(measures))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -181,7 +183,7 @@ class FeatureTable:
         """Return the features of pairs (u < v, sorted), as (pairs, features)."""
         self._prepare()
         out = np.empty((len(pairs), len(self.names)), dtype=np.float32)
-        bounds = _row_cuts(pairs, _CHUNK)
+        bounds = _row_cuts(pairs, self._chunk)
 
         def fill(chunk: int) -> None:
             part = slice(bounds[chunk], bounds[chunk + 1])
@@ -194,7 +196,7 @@ class FeatureTable:
         """Return some list scores of pairs (u < v, sorted), those that there are."""
         wanted = [name for name in names if name in self.lists.names]
         out = np.empty((len(wanted), len(pairs)))
-        bounds = _row_cuts(pairs, _CHUNK)
+        bounds = _row_cuts(pairs, self._chunk)
         self._prepare()
 
         def fill(chunk: int) -> None:
@@ -205,6 +207,11 @@ class FeatureTable:
 
         run_chunks(fill, len(bounds) - 1)
         return list(out)
+
+    @property
+    def _chunk(self) -> int:
+        """Pairs per part: buffers of the size of the graph are made for each."""
+        return max(_CHUNK, self.measures.num_nodes // 4)
 
     def _prepare(self) -> None:
         """Compute what pairs share before threads ask for it."""
@@ -305,8 +312,8 @@ def _walk_columns(measures: Measures, pairs: IntArray) -> dict[str, Any]:
     weights, factors = measures.walk_kinds
     kinds = len(KINDS)
     raw = np.empty((len(pairs), 2 * kinds + 5))
-    pattern, long = measures.pattern, measures.walks_are_long
-    pair_walks.walks_of_pairs(pairs, pattern, weights, factors, long, raw)
+    pattern, limits = measures.pattern, (measures.walks_are_long, measures.hub)
+    pair_walks.walks_of_pairs(pairs, pattern, weights, factors, limits, raw)
     two = dict(zip(KINDS, raw.T[:kinds], strict=True))
     three = dict(zip(KINDS, raw.T[kinds : 2 * kinds], strict=True))
     four, five, shared, rarest, second = raw.T[2 * kinds :]
@@ -367,7 +374,8 @@ def _plain_score(measures: Measures, name: str, pairs: IntArray) -> FloatArray:
         return dots(pairs, measures.mixed_factors, measures.mixed_factors).astype(float)
     weights, factors = (array[:, :1].copy() for array in measures.walk_kinds)
     raw = np.empty((len(pairs), 7))
-    pair_walks.walks_of_pairs(pairs, measures.pattern, weights, factors, False, raw)
+    limits = (False, measures.hub)
+    pair_walks.walks_of_pairs(pairs, measures.pattern, weights, factors, limits, raw)
     degrees = measures.graph.degrees
     u, v = pairs.T
     chance = degrees[u] * degrees[v] / max(degrees.sum(), 1e-9)

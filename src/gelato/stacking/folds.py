@@ -39,6 +39,8 @@ MOST_HARD = 100_000
 """Candidates kept in a fold, among the best by each plain score."""
 KEPT = 200_000
 """Candidates whose features are held at a time."""
+MOST_CANDIDATES = 2_000_000
+"""Candidates of a fold that rows are taken from; of more, an even share is."""
 
 _BY = ("ac", "ease", "mix")
 
@@ -127,9 +129,14 @@ def make_fold(
     table = FeatureTable.of(Measures(masked, attributes))
     pairs, n = table.candidates, graph.num_nodes
     answers = pair_keys(graph.edges[hidden], n)
-    labels = np.isin(pair_keys(pairs, n), answers)
     rng = np.random.default_rng([seed, fold, 17])
-    most = min(HARD * len(answers), MOST_HARD)
+    share = 1.0
+    if len(pairs) > MOST_CANDIDATES and table.measures.is_large:
+        # Positives are thinned too, or weights would tell them apart from the rest.
+        share = MOST_CANDIDATES / len(pairs)
+        pairs = pairs[np.sort(rng.choice(len(pairs), MOST_CANDIDATES, replace=False))]
+    labels = np.isin(pair_keys(pairs, n), answers)
+    most = min(round(HARD * share * len(answers)), MOST_HARD)
     hard = hard_candidates(table, pairs, most)
     rest = np.flatnonzero(~labels & ~hard)
     wanted = min(len(rest), SAMPLED // folds)
@@ -138,7 +145,8 @@ def make_fold(
     weights = np.ones(len(pairs))
     weights[drawn] = len(rest) / max(1, wanted)
     features = table.of_pairs(pairs[rows])
-    return Fold(pairs[rows], features, labels[rows], weights[rows], len(answers))
+    counted = round(share * len(answers))
+    return Fold(pairs[rows], features, labels[rows], weights[rows], counted)
 
 
 def hard_candidates(

@@ -15,6 +15,8 @@ from gelato.graph import FloatArray, Graph
 Factors = npt.NDArray[np.float32]
 
 DIMENSIONS = 128
+_MOST_CELLS = 64_000_000  # of a table of factors: larger graphs get fewer dimensions
+_LEAST = 32
 _MORE = 16  # extra columns of the random start, for accuracy
 _POWERS = 4
 # Fuller than this, presence of an attribute says nothing: values are standardised.
@@ -64,8 +66,9 @@ def node_attributes(graph: Graph) -> NodeAttributes | None:
     idf = np.log1p(n / np.maximum(counts, 1)) if sparse else np.ones(r)
     weighed = sp.csr_array(rows @ sp.diags_array(idf))
     norms = np.sqrt(np.asarray((weighed * weighed).sum(axis=1)).ravel())
+    dimensions = min(DIMENSIONS, max(_LEAST, _MOST_CELLS // n))
     return NodeAttributes(
-        rows, idf**2, norms, low_rank(_unit_rows(weighed), DIMENSIONS), sparse
+        rows, idf**2, norms, low_rank(_unit_rows(weighed), dimensions), sparse
     )
 
 

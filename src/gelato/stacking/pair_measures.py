@@ -34,6 +34,12 @@ KINDS = ("walk", "count", "log", "root", "strong", "alike")
 
 _EIGENVECTORS = 64
 _SPARSE_TOLERANCE = 1e-2  # of the ridge walk on graphs above MOST_DIRECT
+MOST_WHOLE = 20_000
+"""Nodes up to which whole rows are scored; beyond, near pairs only."""
+
+_HUB = 3_000  # neighbours, on graphs above MOST_WHOLE: see Measures.hub
+_POWERS = 8  # of subspace iteration on graphs above MOST_WHOLE
+_MORE = 16  # columns that it has in excess
 _MOST_LONG = 30_000  # nodes: walks of four and five steps visit all edges per row
 
 
@@ -61,6 +67,19 @@ class Measures:
     def walks_are_long(self) -> bool:
         """Whether walks of four and five steps are counted."""
         return self.num_nodes <= _MOST_LONG
+
+    @property
+    def is_large(self) -> bool:
+        """Whether only near pairs are looked at."""
+        return self.num_nodes > MOST_WHOLE
+
+    @property
+    def hub(self) -> int:
+        """Most neighbours of a node that walks of three steps pass through.
+
+        A hub of d neighbours costs d^2 and adds 1/d to a walk.
+        """
+        return _HUB if self.is_large else self.num_nodes
 
     @cached_property
     def pattern(self) -> tuple[Any, Any]:
@@ -145,23 +164,13 @@ class Measures:
         return ridge_inverse(adjacency, dtype=np.float32)
 
     @cached_property
-    def _sparse_ridge(self) -> tuple[sp.csr_array, ...]:
-        """On large graphs, approximately: what :meth:`ridge_pairs` returns."""
+    def sparse_ridge(self) -> tuple[Any, ...]:
+        """On large graphs: the graph, an approximate sparse inverse, its diagonal."""
         adjacency = self.graph.adjacency
         inverse = sparse_ridge_inverse(adjacency, tolerance=_SPARSE_TOLERANCE)
         diagonal = np.maximum(inverse.diagonal(), 1e-12)
-        root = sp.diags_array(1.0 / np.sqrt(diagonal))
-        weights = sp.csr_array(inverse @ sp.diags_array(-1.0 / diagonal))
-        weights.setdiag(0.0)
-        half = sp.csr_array(adjacency @ weights, dtype=np.float32)
-        partial = sp.csr_array(-(root @ inverse @ root), dtype=np.float32)
-        roots = sp.diags_array(1.0 / np.sqrt(np.maximum(self.counts, 1.0)))
-        even = sp.csr_array(adjacency @ (roots @ weights), dtype=np.float32)
-        even = sp.csr_array(even + even.T)
-        found = (half, sp.csr_array(half.T), partial, even)
-        for matrix in found:
-            matrix.sort_indices()
-        return found
+        sparse = (inverse.indptr.astype(np.int64), inverse.indices, inverse.data)
+        return (*self.pattern, adjacency.data), sparse, diagonal
 
     @cached_property
     def _ridge_parts(self) -> tuple[Any, ...]:
@@ -174,13 +183,13 @@ class Measures:
     def ridge_rows(self, rows: IntArray) -> Table:
         """Return the ridge walk's scores of whole rows."""
         if self.ridge_inverse is None:
-            half, back = self._sparse_ridge[:2]
-            both = half[rows] + back[rows]
-            return np.asarray(both.toarray(), dtype=np.float32)
+            scores = np.empty((len(rows), self.num_nodes), dtype=np.float32)
+            ridge_walks.sparse_ridge_rows(rows, *self.sparse_ridge, scores)
+            return scores
         out = np.empty((2, len(rows), self.num_nodes), dtype=np.float32)
         ridge_walks.ridge_rows(rows, *self._ridge_parts, out)
-        scores: Table = out[0] + out[1]
-        return scores
+        both: Table = out[0] + out[1]
+        return both
 
     def ridge_pairs(self, pairs: IntArray) -> FloatArray:
         """Return what the ridge walk says of pairs, as (p, 4).
@@ -190,9 +199,7 @@ class Measures:
         """
         out = np.empty((len(pairs), 4))
         if self.ridge_inverse is None:
-            u, v = pairs.T
-            for column, matrix in enumerate(self._sparse_ridge):
-                out[:, column] = np.asarray(matrix[u, v]).ravel()
+            ridge_walks.sparse_ridge_pairs(pairs, *self.sparse_ridge, out)
             return out
         ridge_walks.ridge_pairs(pairs, *self._ridge_parts, out)
         return out
@@ -207,6 +214,8 @@ class Measures:
             return nothing, nothing
         start = np.random.default_rng(0).standard_normal(n)
         matrix = normalised(self.graph.adjacency)
+        if self.is_large:
+            return _leading(matrix, k)
         with single_blas_thread():
             values, vectors = eigsh(matrix, k=k, which="LA", v0=start, tol=1e-3)
         left = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -281,6 +290,25 @@ def dots(pairs: IntArray, left: Factors, right: Factors) -> Table:
     out = np.empty(len(pairs), dtype=np.float32)
     pair_attributes.factor_dots(pairs, left, right, out)
     return out
+
+
+def _leading(matrix: sp.csr_array, count: int) -> tuple[Factors, Factors]:
+    """Return about the leading eigenvectors of N, and the same times eigenvalues.
+
+    Subspace iteration on N + I with a fixed number of steps, in single precision.
+    """
+    n, single = matrix.shape[0], sp.csr_array(matrix, dtype=np.float32)
+    start = np.random.default_rng(0).standard_normal((n, count + _MORE), np.float32)
+    with single_blas_thread():
+        basis = np.linalg.qr(start)[0]
+        for power in range(1, _POWERS + 1):
+            basis += single @ basis
+            if power % 2 == 0:
+                basis = np.linalg.qr(basis)[0]
+        values, turn = np.linalg.eigh(basis.T @ (single @ basis))
+        best = np.ascontiguousarray(turn[:, ::-1][:, :count])
+        vectors = np.ascontiguousarray(basis @ best)
+    return vectors, vectors * values[::-1][:count].astype(np.float32)
 
 
 def _inverse(values: Any) -> FloatArray:
