@@ -77,12 +77,34 @@ def test_threads_do_not_change_bits(monkeypatch):
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_series_is_the_direct_form(monkeypatch, weighted):
+    graph = random_graph(6, weighted=weighted)
+    direct = linear.ease(graph)
+    monkeypatch.setattr(linear, "MOST_DIRECT", 10)
+    series = linear.ease(graph)
+    assert isinstance(series, linear.RidgeSeries)
+    rows = np.arange(60)
+    np.testing.assert_allclose(
+        series.halves(rows), direct.halves(rows), rtol=1e-9, atol=1e-10
+    )
+    # Bits do not depend on the rows that share a block, nor on threads.
+    with gelato.use_threads(3):
+        one = linear.ease(graph).score_rows(rows[31:32])
+    np.testing.assert_array_equal(one[0], series.score_rows(rows)[31])
+    terms = series.terms(2, 9)
+    assert sum(amount for *_, amount in terms) == pytest.approx(
+        direct.score_rows(np.array([2]))[0, 9], abs=1e-9
+    )
+
+
 def test_local_pushes_approach_the_direct_form(monkeypatch):
     graph = random_graph(1)
     direct = linear.ridge_inverse(graph.adjacency)
     near = linear.sparse_ridge_inverse(graph.adjacency, tolerance=1e-7).toarray()
     np.testing.assert_allclose(near, direct, atol=1e-5)
     monkeypatch.setattr(linear, "MOST_DIRECT", 10)
+    monkeypatch.setattr(linear, "MOST_STEPS", 0)
     monkeypatch.setattr(linear, "_TOLERANCE", 1e-8)
     scorer = linear.ease(graph)
     expected = np.maximum(dense_ease(graph), 0.0)
@@ -92,6 +114,9 @@ def test_local_pushes_approach_the_direct_form(monkeypatch):
     at = np.repeat(np.arange(60), np.diff(upper.indptr))
     assert np.all(upper.columns > at)
     np.testing.assert_array_equal(upper.scores, scores[at, upper.columns])
+    model = gelato.make("ease").fit(graph)
+    model.predict(top=3)
+    assert "approximate" in model.notes_[0]
 
 
 def test_ease_is_a_model_for_undirected_graphs():

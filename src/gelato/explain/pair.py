@@ -22,7 +22,7 @@ from gelato.errors import InputError, UsageError
 from gelato.explain.explanation import Explanation, MiddleNode, SharedAttribute, Walk
 from gelato.explain.steps import attribute_name, attribute_rows, walk_edges
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
-from gelato.heuristics.linear import RidgeScorer
+from gelato.heuristics.linear import RidgeWalk
 from gelato.heuristics.similar import DenseCosineScorer, SharedAttributeScorer
 from gelato.predict.links import count_common_neighbours
 from gelato.ranking import score_pairs
@@ -214,7 +214,7 @@ def explain_pair(
             (top, top_edges, top_attributes),
             about,
         )
-    if isinstance(scorer, RidgeScorer):
+    if isinstance(scorer, RidgeWalk):
         return _explain_ridge(scorer, graph, pair, about, top)
     if isinstance(scorer, SharedAttributeScorer | DenseCosineScorer):
         return Explanation(**about, kind="attributes")
@@ -228,7 +228,7 @@ def explain_pair(
 
 
 def _explain_ridge(
-    scorer: RidgeScorer, graph: Graph, pair: IntArray, about: dict[str, Any], top: int
+    scorer: RidgeWalk, graph: Graph, pair: IntArray, about: dict[str, Any], top: int
 ) -> Explanation:
     """Tell a ridge walk as the exact sum over the neighbours of both nodes.
 

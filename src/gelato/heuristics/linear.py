@@ -6,8 +6,11 @@ weights ``B_ij = -P_ij / P_jj`` with a zero diagonal; a pair scores
 ``(A B)_uv + (A B)_vu``: an exact sum over the neighbours of both nodes.
 
 All pairs are scored exactly up to :data:`MOST_DIRECT` nodes, from one n x n inverse.
-Beyond it the inverse is found column by column by local pushes, keeps what is above
-a tolerance, and is approximate.
+Beyond it columns of the inverse are found in blocks when they are asked for, by a
+Chebyshev series in ``2 N^2 - I``, to the last few bits and in bounded memory, as long
+as all pairs take at most :data:`MOST_STEPS`. Beyond that the inverse is found by local
+pushes and keeps what is above a tolerance: scores are approximate, and pairs that it
+leaves out score 0.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.heuristics.declared import heuristic
 from gelato.kernels.chunks import balanced_chunks, run_chunks
-from gelato.kernels.ridge_walks import push_columns, ridge_rows
+from gelato.kernels.ridge_walks import push_columns, ridge_rows, series_columns
 from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 
 MOST_DIRECT = 15_000
 """Most nodes for the direct form: 1.8 GB in double precision."""
+MOST_STEPS = 1e12
+"""Most steps along edges for the series: a quarter of an hour on two cores, about."""
 
+_WIDTH = 16  # columns of a block of the series
+_PRECISE = 1e-13  # what the series may leave out, of its largest term
 _TILE = 512
 # Entries below this share of the largest possible are left out of a sparse inverse.
 _TOLERANCE = 1e-3
@@ -44,6 +51,9 @@ _CHUNKS = 64
 def ease(graph: Graph) -> RowScorer:
     """Score a pair by the ridge walk, exactly where the graph is small enough.
 
+    Exactly means all pairs: to about 30,000 nodes of average degree 6. Beyond,
+    scores are approximate, and 0 for pairs that are far from each other.
+
     Examples
     --------
     >>> square = Graph.from_indices(4, [(0, 1), (1, 2), (2, 3), (0, 3)])
@@ -55,6 +65,9 @@ def ease(graph: Graph) -> RowScorer:
         raise InputError("The graph has no nodes, so there is nothing to score.")
     if graph.num_nodes <= MOST_DIRECT:
         return RidgeScorer(graph.adjacency, ridge_inverse(graph.adjacency))
+    series = RidgeSeries(graph.adjacency)
+    if series.steps <= MOST_STEPS:
+        return series
     return SparseRidgeScorer(ridge_walk_matrix(graph.adjacency))
 
 
@@ -146,40 +159,29 @@ def _mirror(matrix: npt.NDArray[Any], tiles: list[slice], i: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeScorer:
-    """The ridge walk from its inverse: exact for all pairs.
+class RidgeWalk:
+    """The ridge walk, exact for all pairs; where the inverse comes from is open.
 
     Parameters
     ----------
     adjacency : CSR float64
         A, symmetric, with sorted indices.
-    inverse : (n, n) float
-        P.
     """
 
     adjacency: sp.csr_array
-    inverse: npt.NDArray[Any]
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes."""
         return int(self.adjacency.shape[0])
 
-    @cached_property
-    def _graph(self) -> tuple[Any, ...]:
-        matrix = self.adjacency
-        return (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
-
-    @cached_property
-    def _diagonal(self) -> FloatArray:
-        return np.diag(self.inverse).astype(np.float64)
-
     def halves(self, rows: IntArray) -> FloatArray:
         """Return ``(A B)[u, v]`` and ``(A B)[v, u]`` of rows, as (2, rows, n)."""
-        rows = np.asarray(rows, dtype=np.int64)
-        out = np.empty((2, len(rows), self.num_nodes))
-        ridge_rows(rows, self._graph, self.inverse, self._diagonal, out)
-        return out
+        raise NotImplementedError
+
+    def columns(self, nodes: list[int]) -> FloatArray:
+        """Return columns of the inverse P, as (n, nodes)."""
+        raise NotImplementedError
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
@@ -191,7 +193,8 @@ class RidgeScorer:
     def terms(self, u: int, v: int) -> list[tuple[int, int, float]]:
         """Return what each neighbour adds to the score: (neighbour, of, amount)."""
         found = []
-        for near, far in ((u, v), (v, u)):
+        inverse = self.columns([v, u])
+        for at, (near, far) in enumerate(((u, v), (v, u))):
             start, stop = self.adjacency.indptr[near : near + 2]
             for k, weight in zip(
                 self.adjacency.indices[start:stop],
@@ -199,9 +202,121 @@ class RidgeScorer:
                 strict=True,
             ):
                 if k != far:
-                    amount = -weight * self.inverse[k, far] / self._diagonal[far]
+                    amount = -weight * inverse[k, at] / inverse[far, at]
                     found.append((int(k), near, float(amount)))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeScorer(RidgeWalk):
+    """The ridge walk from its inverse.
+
+    Parameters
+    ----------
+    inverse : (n, n) float
+        P.
+    """
+
+    inverse: npt.NDArray[Any]
+
+    @cached_property
+    def _graph(self) -> tuple[Any, ...]:
+        matrix = self.adjacency
+        return (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        return np.diag(self.inverse).astype(np.float64)
+
+    def halves(self, rows: IntArray) -> FloatArray:
+        """Return both halves of the scores of rows."""
+        rows = np.asarray(rows, dtype=np.int64)
+        out = np.empty((2, len(rows), self.num_nodes))
+        ridge_rows(rows, self._graph, self.inverse, self._diagonal, out)
+        return out
+
+    def columns(self, nodes: list[int]) -> FloatArray:
+        """Return columns of the inverse."""
+        return np.asarray(self.inverse[:, nodes], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSeries(RidgeWalk):
+    """The ridge walk from columns of its inverse, each found when it is needed.
+
+    ``1 / (x + mu)`` on [0, 1] has Chebyshev coefficients in closed form: with
+    ``a = 1 + 2 mu`` and ``r = a - sqrt(a^2 - 1)`` they fall as ``(-r)^k``. Memory is
+    five blocks of some columns per thread.
+    """
+
+    @cached_property
+    def _matrix(self) -> tuple[Any, ...]:
+        matrix = normalised(self.adjacency)
+        parts = (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+        return parts, ridge(matrix)
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """Coefficients of the series."""
+        a = 1.0 + 2.0 * self._matrix[1]
+        root = np.sqrt(a * a - 1.0)
+        ratio = a - root
+        count = max(2, int(np.ceil(np.log(_PRECISE * (1 - ratio)) / np.log(ratio))))
+        found: FloatArray = (4.0 / root) * (-ratio) ** np.arange(count)
+        found[0] /= 2.0
+        return found
+
+    @property
+    def steps(self) -> float:
+        """Steps along edges that the scores of all pairs take."""
+        per_column = 2.0 * self.adjacency.nnz * len(self.coefficients)
+        return 3.0 * self.num_nodes * per_column
+
+    def _times_inverse(self, block: FloatArray) -> FloatArray:
+        """Return P times some columns."""
+        out = np.empty_like(block)
+        series_columns(self._matrix[0], self.coefficients, block, out)
+        return out
+
+    def columns(self, nodes: list[int]) -> FloatArray:
+        """Return columns of the inverse."""
+        block = np.zeros((self.num_nodes, len(nodes)))
+        block[nodes, np.arange(len(nodes))] = 1.0
+        return self._times_inverse(block)
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        """The diagonal of P: all columns once, none of which is kept."""
+        n = self.num_nodes
+        out = np.empty(n)
+
+        def solve(chunk: int) -> None:
+            nodes = list(range(chunk * _WIDTH, min(n, (chunk + 1) * _WIDTH)))
+            out[nodes] = self.columns(nodes)[nodes, np.arange(len(nodes))]
+
+        run_chunks(solve, -(-n // _WIDTH))
+        return out
+
+    def halves(self, rows: IntArray) -> FloatArray:
+        """Return both halves of the scores of rows."""
+        rows = np.asarray(rows, dtype=np.int64)
+        out = np.empty((2, len(rows), self.num_nodes))
+        diagonal = self._diagonal
+        step = _WIDTH // 2
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            edges = np.asarray(self.adjacency[some].toarray(), dtype=np.float64)
+            block = np.zeros((self.num_nodes, 2 * len(some)))
+            block[some, np.arange(len(some))] = 1.0
+            block[:, len(some) :] = edges.T
+            found = self._times_inverse(block)
+            own, summed = found[:, : len(some)], found[:, len(some) :]
+            part = slice(start, start + len(some))
+            # B has a zero diagonal: what v says about itself is taken back.
+            out[0, part] = edges - (summed / diagonal[:, None]).T
+            back = np.asarray(self.adjacency @ own)
+            out[1, part] = edges - (back / diagonal[some]).T
+        return out
 
 
 def ridge_walk_matrix(adjacency: sp.csr_array) -> sp.csr_array:
@@ -270,6 +385,14 @@ class SparseRidgeScorer:
     """The ridge walk from a sparse approximation; pairs outside it score 0."""
 
     half: sp.csr_array
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That scores are not exact."""
+        return (
+            "so large a graph has an approximate ridge walk (ease): small entries of "
+            "its inverse are left out, and pairs that are far apart score 0",
+        )
 
     @property
     def num_nodes(self) -> int:

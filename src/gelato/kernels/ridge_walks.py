@@ -54,6 +54,49 @@ def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> 
 
 
 @numba.njit(cache=True, nogil=True)
+def _twice(graph: Any, values: Any, once: Any, out: Any) -> None:
+    """Write ``N^2`` times a block of columns; ``once`` is left with ``N`` times it."""
+    indptr, indices, data = graph
+    for source, target in ((values, once), (once, out)):
+        for v in range(indptr.size - 1):
+            row = target[v]
+            row[:] = 0.0
+            for slot in range(indptr[v], indptr[v + 1]):
+                row += data[slot] * source[indices[slot]]
+
+
+@numba.njit(cache=True, nogil=True)
+def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
+    """Write a Chebyshev series in ``2 N^2 - I`` times a block of columns.
+
+    ``T_0 = I``, ``T_1 = M``, ``T_k+1 = 2 M T_k - T_k-1``. Columns do not mix: their
+    bits do not depend on which ones share a block.
+
+    Parameters
+    ----------
+    graph : (indptr, indices, data)
+        CSR of the symmetric normalised matrix N.
+    coefficients : (k,) float64
+        Of T_0, T_1 and so on.
+    start, out : (n, b) float64
+        The columns, and what they become.
+    """
+    n = len(start)
+    before, now = start.copy(), np.empty_like(start)
+    once, square = np.empty_like(start), np.empty_like(start)
+    _twice(graph, before, once, square)
+    for v in range(n):
+        now[v] = 2.0 * square[v] - before[v]
+        out[v] = coefficients[0] * before[v] + coefficients[1] * now[v]
+    for k in range(2, coefficients.size):
+        _twice(graph, now, once, square)
+        for v in range(n):
+            before[v] = 4.0 * square[v] - 2.0 * now[v] - before[v]
+            out[v] += coefficients[k] * before[v]
+        before, now = now, before
+
+
+@numba.njit(cache=True, nogil=True)
 def _spread(
     k: int,
     amount: float,
@@ -257,9 +300,7 @@ def sparse_ridge_pairs(
 
 
 @numba.njit(cache=True, nogil=True)
-def sparse_ridge_row(
-    u: int, graph: Any, sparse: Any, scale: Any, work: Any
-) -> Any:
+def sparse_ridge_row(u: int, graph: Any, sparse: Any, scale: Any, work: Any) -> Any:
     """Return the nodes that the ridge walk joins to u, and their scores.
 
     ``work`` has two buffers of zeros (left as such), a stamp per node that no row

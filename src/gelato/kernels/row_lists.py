@@ -146,7 +146,9 @@ def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _walked_to(u: int, graph: Any, values: Any, hub: int, sources: Any, out: Any) -> int:
+def _walked_to(
+    u: int, graph: Any, values: Any, hub: int, sources: Any, out: Any
+) -> int:
     """Let walks at ``sources`` take a step; list the nodes they reach.
 
     ``values`` are what the sources hand on. Nodes with more than ``hub`` neighbours

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from gelato.graph import Graph
 from gelato.heuristics.declared import Declared, class_name, listed, load
 from gelato.models.base import Model
-from gelato.ranking.scorers import RowScorer
+from gelato.ranking.scorers import Noted, RowScorer
 
 
 class Heuristic(Model):
@@ -24,7 +24,9 @@ class Heuristic(Model):
     def scorer(self, graph: Graph) -> RowScorer:
         """Return what scores pairs when the edges of ``graph`` are known."""
         given = {name: getattr(self, name) for name in self.arguments}
-        return self.function(graph, **given)
+        made = self.function(graph, **given)
+        self.notes_ = made.notes if isinstance(made, Noted) else ()
+        return made
 
 
 def heuristic_class(facts: Declared) -> type[Heuristic]:

@@ -32,7 +32,7 @@ from gelato.stacking.calibration import (
     reliability,
     unseen_scores,
 )
-from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, left_out
+from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, features_of, left_out
 from gelato.stacking.folds import (
     KEPT,
     Fold,
@@ -43,7 +43,7 @@ from gelato.stacking.folds import (
 )
 from gelato.stacking.gate import LEAST_EDGES, Choice, choose
 from gelato.stacking.node_attributes import node_attributes
-from gelato.stacking.pair_measures import Measures
+from gelato.stacking.pair_measures import MOST_WHOLE, Measures
 from gelato.stacking.ranker import Ranker, TreeSettings, fit_ranker, tree_library
 from gelato.stacking.reasons import StackExplanation, explained, reasons
 from gelato.stacking.scorer import StackScorer, lifted
@@ -195,31 +195,31 @@ class Stack(Model):
                 on_fold(len(folds), count)
             if not clock.has_time_for_fold(len(folds)):
                 break
-        measures = Measures(train, attributes)
-        if tables is None:
-            table: FeatureTable | KeptTable = FeatureTable.of(measures)
-        else:
-            with locked_folder(tables, wait=-1):
-                kept = make_folder(tables)
-                table = kept_table(measures, kept, {"graph": _digest(train)})
         self.notes_ = _fold_notes(folds, count, attributes is None, train)
         if not any(fold.labels.any() for fold in folds):
             self.notes_ += (
                 f"no hidden edge is among the candidates: {_FALLBACK} ranks instead",
             )
             return
-        settings = clock.settings(self._settings(table.names))
+        measures = Measures(train, attributes)
+        names = tuple(feature.name for feature in features_of(measures))
+        settings = clock.settings(self._settings(names), len(folds))
         run: dict[str, Any] = {"seed": int(self.seed)}
-        self.ranker_ = fit_ranker(folds, table.names, settings, **run)
-        unseen = unseen_scores(
-            folds, table.names, settings, num_nodes=train.num_nodes, **run
-        )
+        self.ranker_ = fit_ranker(folds, names, settings, **run)
+        unseen = unseen_scores(folds, names, settings, num_nodes=train.num_nodes, **run)
         rows = (
             np.concatenate(unseen),
             np.concatenate([fold.labels for fold in folds]),
             np.concatenate([fold.weights for fold in folds]),
         )
         self.precision_ = link_precision(*rows)
+        # Only now: what it holds and what trees need to grow would add up.
+        if tables is None:
+            table: FeatureTable | KeptTable = FeatureTable.of(measures)
+        else:
+            with locked_folder(tables, wait=-1):
+                kept = make_folder(tables)
+                table = kept_table(measures, kept, {"graph": _digest(train)})
         self._choose(table, folds, rows)
 
     def _settings(self, names: tuple[str, ...]) -> TreeSettings:
@@ -493,9 +493,9 @@ class _Clock:
             return True
         return self._spent() * (1 + 4 / done) < self.budget
 
-    def settings(self, wanted: TreeSettings) -> TreeSettings:
-        """Return fewer trees where little time is left."""
-        if self.budget is None or self._spent() < self.budget / 2:
+    def settings(self, wanted: TreeSettings, done: int) -> TreeSettings:
+        """Return fewer trees where little time is left, with one more fold's spent."""
+        if self.budget is None or self._spent() * (1 + 1 / done) < self.budget / 2:
             return wanted
         few = max(20, wanted.rounds // 3)
         return replace(wanted, seeds=1, rounds=min(wanted.rounds, few))
@@ -520,6 +520,11 @@ def _fold_notes(
         notes.append(f"the budget was enough for {len(folds)} of {wanted} folds")
     if bare and graph.num_attributes:
         notes.append("attributes are the same for all nodes and were left out")
+    if graph.num_nodes > MOST_WHOLE:
+        notes.append(
+            f"with more than {MOST_WHOLE:,} nodes, the ridge walk and the search for "
+            "similar attributes are approximate, and candidates fewer"
+        )
     return tuple(notes)
 
 

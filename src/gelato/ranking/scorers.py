@@ -96,6 +96,16 @@ class Scoring(Protocol):
 
 
 @runtime_checkable
+class Noted(Protocol):
+    """A scorer that people should know something about."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences, as in the notes of a model."""
+        ...
+
+
+@runtime_checkable
 class HalfScorer(Protocol):
     """A symmetric row scorer that need not compute what is never looked at.
 

@@ -93,26 +93,36 @@ def choose(
     if int(answers.sum()) < LEAST_EDGES:
         return Choice()
     each = np.ones(len(trees)) if weights is None else weights
-    options = {"stack": (Choice(), trees)}
-    for name in _BLENDED if blends else ():
-        for share in SHARES if name in plain else ():
-            blend = Choice("blend", name, share)
-            mixed = blend.combine(trees, plain[name])
-            options[f"stack + {share:g} log {name}"] = (blend, mixed)
-    for name in plain:
-        options[name] = (Choice("plain", name), plain[name])
-    found = {name: _precisions(s, answers, each) for name, (_, s) in options.items()}
+    blended = [name for name in _BLENDED if blends and name in plain]
+    options = {"stack": Choice()} | {
+        f"stack + {share:g} log {name}": Choice("blend", name, share)
+        for name in blended
+        for share in SHARES
+    }
+    options |= {name: Choice("plain", name) for name in plain}
+    found = {
+        name: _precisions(_scores(option, trees, plain), answers, each)
+        for name, option in options.items()
+    }
     told = tuple(
         (name, float(values.sum() / max(1, hidden))) for name, values in found.items()
     )
     best = "stack"
-    for name, (option, _) in options.items():
+    for name, option in options.items():
         if option.kind == "blend" and _gain(found[name], found[best]) > 1.0:
             best = name
     for name in plain:
         if found[name].sum() >= found[best].sum():
             best = name
-    return replace(options[best][0], precision=told)
+    return replace(options[best], precision=told)
+
+
+def _scores(
+    option: Choice, trees: FloatArray, plain: dict[str, FloatArray]
+) -> FloatArray:
+    if option.kind == "plain":
+        return plain[option.plain]
+    return option.combine(trees, plain.get(option.plain))
 
 
 def _precisions(

@@ -62,10 +62,7 @@ def _walk_lists(measures: Measures, best: Table) -> IntArray:
     room = row_lists.near_room(n)
     drawn = [row_lists.near_row(u, *walks, room) for u in rows]
     bounds = np.array(
-        [
-            _bound(measures, [row[at][1] for row in drawn], len(rows))
-            for at in range(3)
-        ]
+        [_bound(measures, [row[at][1] for row in drawn], len(rows)) for at in range(3)]
     )
     del drawn
     cost = measures.graph.adjacency @ (
@@ -122,9 +119,7 @@ def _cell_keys(
     block: Any, scores: Table, pattern: Any, limits: Any, out: Table
 ) -> IntArray:
     def fill(room: IntArray) -> int:
-        return int(
-            row_lists.block_lists(block, scores, pattern, limits, out, room)
-        )
+        return int(row_lists.block_lists(block, scores, pattern, limits, out, room))
 
     return _filled(fill, len(out))
 

@@ -34,6 +34,7 @@ KINDS = ("walk", "count", "log", "root", "strong", "alike")
 
 _EIGENVECTORS = 64
 _SPARSE_TOLERANCE = 1e-2  # of the ridge walk on graphs above MOST_DIRECT
+_LARGE_TOLERANCE = 3e-2  # above MOST_WHOLE: a third of the entries
 MOST_WHOLE = 20_000
 """Nodes up to which whole rows are scored; beyond, near pairs only."""
 
@@ -167,7 +168,8 @@ class Measures:
     def sparse_ridge(self) -> tuple[Any, ...]:
         """On large graphs: the graph, an approximate sparse inverse, its diagonal."""
         adjacency = self.graph.adjacency
-        inverse = sparse_ridge_inverse(adjacency, tolerance=_SPARSE_TOLERANCE)
+        tolerance = _LARGE_TOLERANCE if self.is_large else _SPARSE_TOLERANCE
+        inverse = sparse_ridge_inverse(adjacency, tolerance=tolerance)
         diagonal = np.maximum(inverse.diagonal(), 1e-12)
         sparse = (inverse.indptr.astype(np.int64), inverse.indices, inverse.data)
         return (*self.pattern, adjacency.data), sparse, diagonal

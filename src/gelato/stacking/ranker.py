@@ -134,7 +134,10 @@ def fit_ranker(
 ) -> Ranker:
     """Fit trees to the rows of folds."""
     library = tree_library()
-    features = np.concatenate([fold.features for fold in folds])
+    tables = [fold.features for fold in folds]
+    # One fold of a large graph is not copied, unless it is written to.
+    alone = len(tables) == 1 and not settings.unused
+    features = tables[0] if alone else np.concatenate(tables)
     labels = np.concatenate([fold.labels for fold in folds])
     weights = np.concatenate([fold.weights for fold in folds])
     # A column without variation is in no tree, so that scoring may see its values.

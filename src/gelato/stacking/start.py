@@ -19,12 +19,14 @@ import numpy.typing as npt
 from gelato.engines import single_blas_thread
 from gelato.errors import StoredFileError
 from gelato.graph import FloatArray
+from gelato.kernels.chunks import run_chunks
 
 SHARE = 0.5
 """How much of the regression is used."""
 _RIDGE = 1.0
 _STEPS = 25
 _FLOOR = 1e-2  # added before the logarithm, in units of a hidden edge's median
+_ROWS = 20_000  # scored at a time
 _MOSTLY = 0.9  # share of rows in which a column must not be negative
 
 
@@ -49,20 +51,32 @@ class LinearStart:
 
     def terms(self, features: Any) -> FloatArray:
         """Return what each of the columns adds, as (rows, k)."""
-        found: FloatArray = self._scaled(features) * self.weights
+        found = self._scaled(features)
+        found *= self.weights
         return found
 
     def scores(self, features: Any) -> FloatArray:
         """Return the log-odds to start from."""
-        # Sums by row and not by a product: bits must not depend on the rows at hand.
-        total: FloatArray = self.terms(features).sum(axis=1) + self.constant
+        total = np.empty(len(features))
+        bounds = [*range(0, max(1, len(features) - _ROWS + 1), _ROWS), len(features)]
+
+        def fill(at: int) -> None:
+            part = slice(bounds[at], bounds[at + 1])
+            # Sums by row and not by a product: bits must not depend on the rows.
+            total[part] = self.terms(features[part]).sum(axis=1) + self.constant
+
+        run_chunks(fill, len(bounds) - 1)
         return total
 
     def _scaled(self, features: Any) -> FloatArray:
-        values = np.maximum(features[:, self.columns].astype(np.float64), 0.0)
-        logs = np.log(values / self.unit + _FLOOR)
-        scaled: FloatArray = (logs - self.mean) / self.spread
-        return scaled
+        values: FloatArray = features[:, self.columns].astype(np.float64)
+        np.maximum(values, 0.0, out=values)
+        values /= self.unit
+        values += _FLOOR
+        np.log(values, out=values)
+        values -= self.mean
+        values /= self.spread
+        return values
 
     def to_text(self) -> str:
         """Return all numbers as JSON."""
@@ -111,7 +125,10 @@ def fit_start(
     start = LinearStart(columns, unit, blank, blank + 1.0, blank + 1.0, 0.0)
     logs = start.terms(features)
     mean = np.average(logs, axis=0, weights=weights)
-    spread = np.sqrt(np.average((logs - mean) ** 2, axis=0, weights=weights)) + 1e-9
+    squares = logs - mean
+    np.square(squares, out=squares)
+    spread = np.sqrt(np.average(squares, axis=0, weights=weights)) + 1e-9
+    del squares
     logs -= mean
     logs /= spread
     found = _logistic(logs, labels.astype(np.float64), weights)
