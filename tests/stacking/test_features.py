@@ -12,6 +12,7 @@ import gelato
 from gelato.errors import InputError, UnsupportedGraphError
 from gelato.graph import Graph
 from gelato.stacking.features import FeatureTable, feature_guide, features_of
+from gelato.stacking.folds import hidden_edges, make_fold
 from gelato.stacking.lists import PER_NODE, score_block
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import Measures
@@ -145,6 +146,16 @@ def test_threads_and_order_of_nodes_do_not_matter():
     with gelato.use_threads(3):
         two = gelato.pair_features(graph, pairs[::-1, ::-1])[::-1]
     assert one.drop("source", "target").equals(two.drop("source", "target"))
+
+
+def test_a_fold_has_the_features_of_the_masked_graph():
+    """One code for both: nothing of a hidden edge enters, and no bit differs."""
+    graph = make_graph(2)
+    fold = make_fold(graph, node_attributes(graph), 1, seed=3)
+    masked = graph.with_edges(graph.edges[~hidden_edges(graph, 1, 3)])
+    table = gelato.pair_features(masked, fold.pairs).drop("source", "target")
+    np.testing.assert_array_equal(table.to_numpy(), fold.features)
+    assert fold.labels.any()
 
 
 def test_without_attributes_and_with_attributes_that_say_nothing():

@@ -269,7 +269,7 @@ class RidgeSeries(RidgeWalk):
     @property
     def steps(self) -> float:
         """Steps along edges that the scores of all pairs take."""
-        per_column = 2.0 * self.adjacency.nnz * len(self.coefficients)
+        per_column = 2.0 * float(self.adjacency.nnz) * len(self.coefficients)
         return 3.0 * self.num_nodes * per_column
 
     def _times_inverse(self, block: FloatArray) -> FloatArray:
