@@ -70,8 +70,8 @@ print(runs.to_pandas().groupby("model")["ap"].std())
 # %% [markdown]
 # ## Predict
 #
-# From all known edges, in your own ids. `expected_precision` says which share of the
-# links down to that rank to expect to be true; it is not a probability of one link.
+# From all known edges, in your own ids. `expected_precision` says which share of pairs
+# ranked like this one to expect to be true; `expected_low` and `expected_high` how sure.
 
 # %%
 links = learned.predict(top=5, max_per_node=1)

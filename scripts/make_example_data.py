@@ -1,7 +1,9 @@
-"""Write the two csv files of the tutorial on own files, from a seed.
+"""Write the files of the tutorials and of the tour, from a seed.
 
 The people are invented. Who works with whom follows from shared interests, the same
 town, and common colleagues, so that both the edges and the attributes tell something.
+The tour gets them tidy; the tutorials get them as such files arrive: exported from
+Excel, in Latin-1 or UTF-16, with decimal commas, repeated rows and gaps.
 Run it with ``python scripts/make_example_data.py``; it writes to ``examples/data``.
 """
 
@@ -93,14 +95,88 @@ def as_csv(rows: list[list[str]]) -> str:
     return text.getvalue()
 
 
-def main() -> int:
-    """Write both files."""
+ACCENTS = {"Bela": "Béla", "Tove": "Tóve", "Rania": "Rânia", "Jonas": "Jörn"}
+
+
+def exported(
+    people: list[list[str]], collaborations: list[list[str]]
+) -> tuple[str, str]:
+    """Return staff and projects as somebody exported them from a spreadsheet."""
+    rng = np.random.default_rng(SEED)
+    staff = ["Name;Town;Interests;Joined;Budget"]
+    for name, town, words, year in people[1:-3]:  # the last three are not in the list
+        budget = "" if rng.random() < 0.1 else f"{rng.integers(1, 90)}.500,00"
+        day = f"{rng.integers(1, 29):02d}.{rng.integers(1, 13):02d}.{year}"
+        interests = words.replace(";", ", ")
+        staff.append(f"{_accented(name)};{town};{interests};{day};{budget}")
+    rows = []
+    for one, other, year in collaborations[1:]:
+        hours = f"{rng.integers(1, 30)},{rng.integers(10)}"
+        day = f"{rng.integers(1, 29):02d}.{rng.integers(1, 13):02d}.{year}"
+        rows.append([_accented(one), _accented(other), day, hours])
+    again = [rows[k] for k in rng.permutation(len(rows))[:25]]
+    rows += [[b, f" {a}", *rest] for a, b, *rest in again]  # in the other order
+    rows += [[a, a, *rest] for a, _, *rest in rows[:3]]
+    rows += [[a, "", *rest] for a, _, *rest in rows[3:7]]
+    projects = ["Person;Colleague;Since;Hours per week", *map(";".join, rows)]
+    return _lines(staff), _lines(projects)
+
+
+def purchases(seed: int = SEED) -> tuple[str, str]:
+    """Return who bought what and when, and a list of the products."""
+    rng = np.random.default_rng(seed)
+    kinds = ("Garden", "Kitchen", "Office", "Travel")
+    products = [f"{kind} {k:02d}" for kind in kinds for k in range(1, 13)]
+    taste = rng.dirichlet(np.full(len(kinds), 0.35), size=90)
+    rows = ["Customer\tProduct\tDate\tAmount"]
+    for day in np.sort(rng.integers(0, 700, size=900)):
+        customer = int(rng.integers(90))
+        kind = int(rng.choice(len(kinds), p=taste[customer]))
+        product = products[12 * kind + int(12 * rng.random() ** 1.6)]
+        when = np.datetime64("2023-01-02") + int(day)
+        year, month, date = str(when).split("-")
+        amount = f"{rng.integers(3, 1800)},{rng.integers(10)}0"
+        rows.append(f"C-{customer:03d}\t{product}\t{date}.{month}.{year}\t{amount}")
+    prices = rng.integers(3, 200, size=len(products))
+    listed = [
+        "Product;Group;Price",
+        *(f"{x};{x.split()[0]};{p},90" for x, p in zip(products, prices, strict=True)),
+    ]
+    return _lines(rows), _lines(listed)
+
+
+def _accented(name: str) -> str:
+    first, _, last = name.partition(" ")
+    return f"{ACCENTS.get(first, first)} {last}"
+
+
+def _lines(rows: list[str]) -> str:
+    return "".join(f"{row}\r\n" for row in rows)
+
+
+def files() -> dict[str, bytes]:
+    """Return every file, by name."""
     people, collaborations = draw()
+    staff, projects = exported(people, collaborations)
+    bought, products = purchases()
+    return {
+        "people.csv": as_csv(people).encode(),
+        "collaborations.csv": as_csv(collaborations).encode(),
+        "staff.csv": staff.encode("latin-1"),
+        "projects.csv": projects.encode("latin-1"),
+        "purchases.txt": bought.encode("utf-16"),
+        "products.csv": products.encode(),
+    }
+
+
+def main() -> int:
+    """Write all files."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("people", people), ("collaborations", collaborations)):
-        path = FOLDER / f"{name}.csv"
-        path.write_text(as_csv(rows), encoding="utf-8")
-        print(f"{len(rows) - 1:,} rows: {path.relative_to(FOLDER.parent.parent)}")
+    for name, content in files().items():
+        (FOLDER / name).write_bytes(content)
+        print(
+            f"{len(content):,} bytes: {(FOLDER / name).relative_to(FOLDER.parents[1])}"
+        )
     return 0
 
 

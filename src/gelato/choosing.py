@@ -70,6 +70,14 @@ _LONG_WALKS: tuple[tuple[str, Parameters], ...] = (
     ("ac", {"t": 4, "self_loops": "all"}),
     ("ease", {}),
 )
+# Where every edge joins two kinds of nodes, an even number of steps leads back to one's
+# own kind: these score no pair that can be a link, unless nodes have loops.
+_EVEN_COUNTS = ("cn", "aa", "ra")
+_EVEN = ({"t": 2}, {"t": 4})
+_ODD_WALKS: tuple[tuple[str, Parameters], ...] = (
+    ("ac", {"t": 5}),
+    ("ac", {"t": 5, "self_loops": "all"}),
+)
 # The ridge walk inverts a matrix: about so many seconds for n^3 of them.
 _INVERSE_SECONDS, _INVERSE_SHARE = 1e-10, 0.2
 # The stack may take this share of what the untrained models leave; with less time than
@@ -540,17 +548,23 @@ def warm_up(graph: Graph) -> None:
 
 
 def untrained(split: EdgeSplit) -> Iterator[tuple[Kind, str, Parameters]]:
-    """Yield the untrained candidates, the most useful of the cheap ones first."""
+    """Yield the untrained candidates, the most useful of the cheap ones first.
+
+    On graphs of two kinds of nodes walks are of odd length, or have loops to wait at.
+    """
+    two_kinds = split.graph.is_bipartite
     groups: list[tuple[Kind, tuple[tuple[str, Parameters], ...]]] = [
         ("plain", _PLAIN),
         ("attributes", _ATTRIBUTES[:2]),
-        ("plain", _LONG_WALKS),
+        ("plain", (*_ODD_WALKS, *_LONG_WALKS) if two_kinds else _LONG_WALKS),
         ("attributes", _ATTRIBUTES[2:]),
     ]
     for kind, candidates in groups:
         if kind == "plain" or split.graph.num_attributes:
             for name, parameters in candidates:
-                yield kind, name, parameters
+                even = name in _EVEN_COUNTS or (name == "ac" and parameters in _EVEN)
+                if not (two_kinds and even):
+                    yield kind, name, parameters
 
 
 def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:

@@ -130,16 +130,16 @@ class TestEvaluate:
         assert result["split"]["fingerprint"] == split.fingerprint
 
     def test_table_has_random_numbers_and_labels_the_biased_ones(self, gelato, small):
-        result = gelato("evaluate", *data_of(small), "--protocol", "both")
+        result = gelato("evaluate", "-m", "ac", *data_of(small), "--protocol", "both")
         assert result.code == 0
         split = split_of(small)
         ap = library.evaluate(library.make("ac").fit(split), split)
         line = next(x for x in result.out.splitlines() if x.startswith("AP "))
         assert line.split()[1:3] == [f"{100 * ap.ap:.2f}", f"{100 * ap.random_ap:.2f}"]
         assert "BIASED, sampled" in result.out
-        only = gelato("evaluate", *data_of(small), "--protocol", "sampled")
+        only = gelato("evaluate", "-m", "ac", *data_of(small), "--protocol", "sampled")
         assert "BIASED" in only.out
-        assert "BIASED" not in gelato("evaluate", *data_of(small)).out
+        assert "BIASED" not in gelato("evaluate", "-m", "ac", *data_of(small)).out
 
     def test_saved_split_gives_the_same_numbers(self, gelato, small, tmp_path):
         kept = tmp_path / "split.parquet"

@@ -78,7 +78,7 @@ class TestExplain:
 class TestPredictFromARun:
     def test_columns_and_notes(self, gelato, run):
         outcome = gelato("predict", run, "--top", "4")
-        for title in ("exp. prec.", "common", "similarity", "degrees"):
+        for title in ("exp. prec.", "common", "degrees", "Expected to be true"):
             assert title in outcome.out
         assert "validation" in outcome.err
         assert max(map(len, outcome.out.splitlines()[1:])) <= 80

@@ -118,7 +118,8 @@ def test_one_text_id_among_the_attributes_decides_for_all(write):
     [
         ("person,friend\np1,p2\np2,p3\n", True),
         ("alpha,beta\np1,p2\np2,p3\n", True),  # words above ids with digits
-        ("alpha,beta\nanna,bert\nbert,carl\n", False),  # may be an edge
+        ("alpha,beta\nanna,bert\nbert,carl\n", True),  # in doubt; told
+        ("alpha,beta\nanna,bert\ncarl,dora\n", False),  # others stand alone, too
         ("anna,bert\np1,p2\nanna,p3\n", False),  # anna is a node
         ("person,x9\nanna,bert\nbert,carl\n", True),
         ("a1,b1\np1,p2\np2,p3\n", False),

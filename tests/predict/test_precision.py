@@ -32,10 +32,42 @@ def test_it_foretells_the_precision_of_another_list_of_the_same_kind():
     rng = np.random.default_rng(1)
     curve = precision_curve(counts_of(ranking(rng, 60_000, 0.6)))
     # A third as many candidates, so that the same shares are other ranks.
-    later = [ranking(rng, 20_000, 0.6) for _ in range(20)]
+    later = np.array([ranking(rng, 20_000, 0.6) for _ in range(50)])
     for rank in (50, 200, 400, 1000, 5000, 20_000):
-        true = np.mean([truth[:rank].mean() for truth in later])
-        assert curve.at([rank], 20_000)[0] == pytest.approx(true, rel=0.1)
+        down_to = later[:, :rank].mean()
+        assert curve.up_to([rank], 20_000)[0] == pytest.approx(down_to, rel=0.1)
+    for rank in (200, 400, 800):
+        around = later[:, rank - 50 : rank + 50].mean()
+        share, low, high = curve.at([rank], 20_000)[:, 0]
+        assert share == pytest.approx(around, rel=0.3)
+        assert low < around < high
+
+
+def test_the_top_is_told_from_what_follows():
+    """Ten sure links and then one in a hundred: the best are not worth the average."""
+    truth = np.zeros(20_000, dtype=bool)
+    truth[:10] = truth[10:10_000:100] = True
+    curve = precision_curve(counts_of(truth))
+    shares, low, high = curve.at([1, 5, 10, 200, 5000], 20_000)
+    assert shares[:2].min() > 0.9
+    np.testing.assert_allclose(shares[3:], 0.01, rtol=0.3)
+    assert np.all(low <= shares)
+    assert np.all(shares <= high)
+    assert low[0] > 0.4  # five of five
+    assert curve.up_to([200], 20_000)[0] == pytest.approx(12 / 200, rel=0.2)
+
+
+def test_intervals_hold_what_they_promise():
+    """Of lists drawn alike, nearly all intervals hold the share of their step."""
+    rng = np.random.default_rng(3)
+    chance = 0.6 * np.exp(-np.arange(20_000) / 400)
+    held = []
+    for _ in range(100):
+        curve = precision_curve(counts_of(rng.random(20_000) < chance))
+        ends = curve.bounds.astype(int)
+        true = np.add.reduceat(chance, np.r_[0, ends[:-1]]) / np.diff(ends, prepend=0)
+        held.append((curve.low <= true) & (true <= curve.high))
+    assert 0.85 < np.concatenate(held).mean() < 1
 
 
 def test_hidden_edges_that_were_not_ranked_are_put_right_by_their_share():
@@ -46,8 +78,8 @@ def test_hidden_edges_that_were_not_ranked_are_put_right_by_their_share():
     plain = precision_curve(counts_of(ranked))
     for rank in (300, 1000, 5000, 60_000):
         true = truth[:rank].mean()
-        assert scaled.at([rank], 60_000)[0] == pytest.approx(true, rel=0.2)
-        assert plain.at([rank], 60_000)[0] < 0.6 * true
+        assert scaled.up_to([rank], 60_000)[0] == pytest.approx(true, rel=0.2)
+        assert plain.up_to([rank], 60_000)[0] < 0.6 * true
 
 
 @given(
@@ -60,10 +92,13 @@ def test_it_never_rises_and_stays_a_share(positives, negatives, scale):
     curve = precision_curve(counts, hidden=round(scale * len(positives)))
     total = len(positives) + len(negatives)
     assert curve.num_candidates == total
-    expected = curve.at(np.arange(1, 3 * total), 2 * total)
-    assert np.all(np.diff(expected) <= 1e-12)
-    assert expected.min() > 0
-    assert expected.max() <= 1
+    ranks = np.arange(1, 2 * total + 1)
+    expected, low, high = curve.at(ranks, 2 * total)
+    for falling in (expected, curve.up_to(ranks, 2 * total)):
+        assert np.all(np.diff(falling) <= 1e-12)
+        assert falling.min() > 0
+        assert falling.max() <= 1 + 1e-12
+    assert np.all((low <= expected) & (expected <= high))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 9)), min_size=1, max_size=30))
@@ -80,16 +115,17 @@ def test_a_lucky_first_place_promises_nothing():
     truth = np.zeros(1000, dtype=bool)
     truth[[0, *range(100, 1000, 50)]] = True
     curve = precision_curve(counts_of(truth))
-    tenth = np.flatnonzero(truth)[9] + 1
-    assert curve.at([1], 1000)[0] == pytest.approx(10 / tenth, rel=0.01)
+    fifth = np.flatnonzero(truth)[4] + 1
+    assert curve.at([1], 1000)[0, 0] == pytest.approx(5 / fifth, rel=0.05)
     few = precision_curve(counts_of(truth[:200]))
-    assert few.at([1], 200)[0] == pytest.approx(3 / 151)
+    assert few.at([1], 200)[0, 0] == pytest.approx(3 / 200)
 
 
-def test_behind_the_last_edge_the_share_goes_on_falling():
+def test_all_that_is_left_is_in_the_last_band():
     truth = np.arange(1000) < 20
     curve = precision_curve(counts_of(truth))
-    np.testing.assert_allclose(curve.at([20, 40, 1000], 1000), [1, 0.5, 0.02])
+    np.testing.assert_allclose(curve.at([15, 16, 1000], 1000)[0], [1, 5 / 985, 5 / 985])
+    assert curve.up_to([1000], 1000)[0] == pytest.approx(0.02)
 
 
 def test_ranks_take_ties_together():

@@ -43,6 +43,23 @@ def test_no_first_edge_is_lost(tmp_path, kind, seed):
     assert "data, not as column names" in told
 
 
+@pytest.mark.parametrize("count", [2, 3, 5, 7])
+def test_a_header_that_nobody_knows_above_few_rows(tmp_path, count):
+    names = ["anna", "ben", "carla", "dora"]
+    listed = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]] * 2
+    chain = listed[:count]
+    file = tmp_path / "edges.csv"
+    file.write_text("wombat,quokka\n" + "".join(f"{a},{b}\n" for a, b in chain))
+    graph, report = read_graph_with_report(file)
+    assert report.edges_header is True
+    assert "wombat" not in graph.node_ids
+    (told,) = [note for note in graph.notes if "line 1: read as" in note]
+    assert "do not occur below" in told
+    # Where other edges stand alone, too, the first one may.
+    file.write_text("wombat,quokka\nanna,ben\ncarla,dora\n")
+    assert "wombat" in gelato.read_graph(file).node_ids
+
+
 def test_the_attribute_table_decides(tmp_path):
     edges = tmp_path / "edges.csv"
     people = {"name": ["zig", "zag", "zog"], "age": [31, 44, 27]}

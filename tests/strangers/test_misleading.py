@@ -178,6 +178,8 @@ def test_how_sure_a_link_is_stays_on_a_narrow_screen():
             "score": [0.123456],
             "rank": [1],
             "expected_precision": [0.42],
+            "expected_low": [0.31],
+            "expected_high": [0.543],
             "common_neighbours": [3],
             "attribute_similarity": [0.5],
             "source_degree": [4.0],
@@ -193,4 +195,22 @@ def test_how_sure_a_link_is_stays_on_a_narrow_screen():
 
     shown = [column.header for column in links_table(Narrow(), links).columns]
     assert "exp. prec." in map(str, shown)
+    (cell,) = links_table(Narrow(), links).columns[-1].cells
+    assert str(cell) == "42 % (31-54)"
     assert "degrees" not in map(str, shown)
+
+
+def test_evaluate_without_a_model_named_measures_a_chosen_one(command, tmp_path):
+    rows = "".join(f"h{i % 6},x{i}\nx{i},x{(i + 6) % 60}\n" for i in range(60))
+    (tmp_path / "edges.csv").write_text("one,two\n" + rows)
+    found = command("evaluate", "--edges", "edges.csv", "--valid", "0.2", "--json").json
+    chosen = found["choice"]
+    assert found["model"]["name"] == chosen["model"]
+    assert {"cn", "aa", "ra", "ac"} <= {row["model"] for row in chosen["candidates"]}
+    shown = command("evaluate", "--edges", "edges.csv", "--valid", "0.2", "-q").out
+    assert f"chosen: {chosen['reason']}" in shown
+    assert "AP grows with the edges to find (24 validation edges and 12 test" in shown
+    named = command("evaluate", "--edges", "edges.csv", "-m", "ac", "--json").json
+    assert named["choice"] is None
+    itself = command("evaluate", "--edges", "edges.csv", "--part", "valid", "--json")
+    assert itself.json["choice"] is None

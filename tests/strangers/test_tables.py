@@ -71,6 +71,18 @@ def test_dates_in_the_order_that_fits_all(messy):
         gelato.read_graph(messy("no_dates.csv"))
 
 
+def test_dates_of_attributes_that_could_be_read_either_way_are_told():
+    edges = [("a", "b"), ("b", "c")]
+    doubtful = {"id": list("abc"), "joined": ["03/04/2021", "05/06/2021", "01/02/2020"]}
+    graph = gelato.read_graph(edges, doubtful)
+    (told,) = [note for note in graph.notes if "dates read as" in note]
+    assert "%d/%m/%Y, though %m/%d/%Y would fit as well" in told
+    assert "YYYY-MM-DD to be sure" in told
+    sure = {"id": list("abc"), "joined": ["03/04/2021", "05/26/2021", "01/02/2020"]}
+    (told,) = [n for n in gelato.read_graph(edges, sure).notes if "dates read as" in n]
+    assert told.endswith("dates read as %m/%d/%Y")
+
+
 def test_the_command_line_shows_what_excel_did(command, messy):
     found = command(
         *("check", "--edges", messy("excel_edges.csv")),

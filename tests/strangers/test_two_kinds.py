@@ -139,3 +139,93 @@ def test_two_tables_by_the_command_line(command, purchases, tmp_path):
     )
     assert found.code == 0, found.err
     assert found.json["reading"]["num_attributes"] == 2
+
+
+def test_the_same_edges_among_other_pairs_are_another_split(purchases, tmp_path):
+    graph = gelato.read_graph(purchases)
+    everything = gelato.split_edges(graph)
+    across = gelato.split_edges(graph.between_sides())
+    assert everything.test.tolist() == across.test.tolist()
+    assert everything.fingerprint != across.fingerprint
+    # A file keeps which edges are held out; among which pairs is said by the graph.
+    everything.save(tmp_path / "split.parquet")
+    again = gelato.EdgeSplit.load(tmp_path / "split.parquet", across.graph)
+    assert again.fingerprint == across.fingerprint
+
+
+def test_rankings_among_other_pairs_are_no_rivals(command, purchases):
+    for folder, more in (("all", ()), ("across", ("--bipartite",))):
+        made = command("fit", "-m", "ac", "--edges", purchases, "-o", folder, *more)
+        assert made.code == 0, made.err
+    both = command("report", "all", "across", "-o", "both.html")
+    assert both.code == 1
+    assert "different graphs" in both.err
+
+
+@pytest.fixture
+def sides(tmp_path, purchases):
+    graph = gelato.read_graph(purchases)
+    for side, name in enumerate(("left.txt", "right.txt")):
+        ids = graph.node_ids[graph.side(side)].tolist()
+        (tmp_path / name).write_text("\n".join(ids) + "\n")
+    return ("--left", "left.txt", "--right", "right.txt")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("check",),
+        ("evaluate", "-m", "ac"),
+        ("compare", "--models", "ac"),
+        ("tune", "-m", "ac", "--trials", "1"),
+        ("predict", "-m", "ac"),
+        ("fit", "-m", "ac"),
+        ("run", "-m", "ac"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_every_verb_takes_the_nodes_of_each_side(command, purchases, sides, verb):
+    found = command(*verb, "--edges", purchases, *sides, "--json")
+    assert found.code == 0, found.err
+    graph = gelato.read_graph(purchases)
+    split = gelato.split_edges(graph.between_sides())
+    told = found.json
+    if verb[0] == "check":
+        assert told["graph"]["pairs"] == split.graph.num_pairs
+    elif verb[0] == "compare":
+        assert told["splits"][0]["fingerprint"] == split.fingerprint
+    elif verb[0] == "evaluate":
+        assert told["candidates"]["count"] == split.num_candidates("test")
+    elif verb[0] == "predict":
+        assert told["candidates"] == split.graph.num_non_edges
+    else:
+        assert told["split"]["fingerprint"] == split.fingerprint
+
+
+def test_edges_inside_a_side_are_known_but_never_held_out():
+    draw = np.random.default_rng(1)
+    pairs = np.argwhere(np.triu(draw.random((30, 30)) < 0.3, 1))
+    graph = gelato.Graph.from_indices(30, pairs).between(range(10), range(8, 30))
+    left, right = np.arange(30) < 10, np.arange(30) >= 8
+    both = left[pairs] & right[pairs[:, ::-1]]
+    assert graph.num_pairs == 10 * 22 - 2 - 1
+    assert graph.num_non_edges == graph.num_pairs - both.any(axis=1).sum()
+    split = gelato.split_edges(graph, valid=0.1, test=0.3)
+    assert graph.admits(split.test).all()
+    assert len(split.train) > graph.admits(split.train).sum() > 0
+    assert "inside one of the two node sets" in split.graph.notes[-1]
+    found = gelato.evaluate(gelato.make("ac"), split)
+    negatives = split.num_candidates("test") - len(split.test)
+    assert found.counts.num_negatives == negatives
+    assert not graph.is_bipartite
+
+
+def test_the_choice_walks_an_odd_number_of_steps(purchases):
+    graph = gelato.read_graph(purchases)
+    choice = gelato.choose_model(gelato.split_edges(graph), seconds=20, train=False)
+    tried = choice.candidates.select("model", "parameters").rows()
+    names = {name for name, _ in tried}
+    assert not names & {"cn", "aa", "ra"}
+    assert ("ac", "t = 5") in tried
+    assert ("ac", "t = 2") not in tried
+    assert ("ac", "t = 2, self_loops = all") in tried

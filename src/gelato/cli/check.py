@@ -14,7 +14,12 @@ from gelato.cli.forecasts import (
     tell_compilation,
 )
 from gelato.cli.inputs import LoadedGraph, load_graph, load_split
-from gelato.cli.options import DataOptions, OutputOptions, SplitOptions
+from gelato.cli.options import (
+    DataOptions,
+    OutputOptions,
+    SideOptions,
+    SplitOptions,
+)
 from gelato.errors import GelatoError
 
 if TYPE_CHECKING:
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 _TOLD = ("column '", "dropped ", "merged ")
 
 
-def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None:
+def check(
+    data: DataOptions, split: SplitOptions, sides: SideOptions, output: OutputOptions
+) -> None:
     """Check the data: what was read, dropped, merged, missing; and a forecast."""
     from gelato.report.describe import describe_graph
 
@@ -35,9 +42,9 @@ def check(data: DataOptions, split: SplitOptions, output: OutputOptions) -> None
     made: EdgeSplit | None = None
     obstacle = ""
     if split != SplitOptions():
-        loaded, made = load_split(data, split, console)
+        loaded, made = load_split(data, split, console, sides)
     else:
-        loaded = load_graph(data, console)
+        loaded = load_graph(data, console, sides)
         made, obstacle = _usual_split(loaded.graph)
     facts = describe_graph(loaded.graph)
     _print_reading(console, loaded)

@@ -26,6 +26,7 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
+    SideOptions,
     SplitOptions,
     option,
 )
@@ -79,6 +80,7 @@ class BudgetOptions:
 def compare(
     data: DataOptions,
     split: SplitOptions,
+    sides: SideOptions,
     run: RunOptions,
     output: OutputOptions,
     keep: KeepOptions,
@@ -116,7 +118,7 @@ def compare(
     windows = [] if split.cutoff is None else split.cutoff.split(",")
     if windows:
         split = replace(split, cutoff=windows[-1].strip())
-    loaded, first = load_split(data, split, console)
+    loaded, first = load_split(data, split, console, sides)
     console.note(*loaded.graph.notes)
     require_positives(first, "test")
     if budget is not None:
@@ -464,6 +466,7 @@ def finish(
 
     ranking = rank_models(job.rows, against=against)
     first = job.splits[0]
+    by_time = first.kind == "temporal"
     title = (
         f"{loaded.name}: {text.plural(len(first.test), 'test edge')} among "
         f"{text.count(first.num_candidates('test'))} candidate pairs"
@@ -473,9 +476,9 @@ def finish(
     table = comparison_table(ranking)
     if not console.fits(table):
         table = comparison_table(ranking, narrow=True)
-    console.show(f"{title}{_runs_text(ranking)}\n", table)
+    console.show(f"{title}{_runs_text(ranking, by_time=by_time)}\n", table)
     if fair:
-        said = [*verdicts, covered(fair), unadjusted(fair)]
+        said = [*verdicts, covered(fair, by_time=by_time), unadjusted(fair)]
         if first.kind == "random":  # others are what they are
             said.append(advice(fair))
         console.show("", *filter(None, said))
@@ -486,13 +489,16 @@ def finish(
         )
     job.show_tuned()
     _keep(console, job, ranking, keep, loaded.name)
-    told = {"covers": covered(fair) if fair else "", "verdicts": verdicts}
+    covers = covered(fair, by_time=by_time) if fair else ""
+    told = {"covers": covers, "verdicts": verdicts}
     console.give(_document(job, loaded, told | {"against": against}, ranking))
 
 
-def _runs_text(ranking: list[dict[str, Any]]) -> str:
+def _runs_text(ranking: list[dict[str, Any]], *, by_time: bool) -> str:
     counts = {
-        "splits": max(entry["splits"] for entry in ranking),
+        "windows of time" if by_time else "splits": max(
+            entry["splits"] for entry in ranking
+        ),
         "seeds": max(entry["seeds"] for entry in ranking),
     }
     several = [f"{number} {noun}" for noun, number in counts.items() if number > 1]

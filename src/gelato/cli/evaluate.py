@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from gelato.cli.forecasts import (
 )
 from gelato.cli.inputs import (
     LoadedGraph,
+    between,
     keep_admitted,
     load_split,
     make_candidates,
@@ -40,19 +41,21 @@ from gelato.cli.options import (
     option,
 )
 from gelato.cli.outputs import check_output_file
-from gelato.cli.progress import Interrupted, fit_model, is_trained
+from gelato.cli.progress import Interrupted, choose_untrained, fit_model, is_trained
 from gelato.cli.rankings import (
     BIASED,
     ESTIMATE,
     PROTOCOLS,
     estimate_text,
     evaluation_table,
+    tell_sizes,
 )
 from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
 from gelato.cli.settings import describe_model, make_model, model_title
 from gelato.errors import UsageError
 
 if TYPE_CHECKING:
+    from gelato.choosing import Choice
     from gelato.ranking import Candidates, Evaluation
     from gelato.splits import EdgeSplit
 
@@ -81,7 +84,11 @@ def evaluate(
     save_split: Path | None = option("--save-split FILE", "Keep the split (.parquet)."),
     memory: str | None = MEMORY,
 ) -> None:
-    """Measure a model: rank held-out edges among all non-edges."""
+    """Measure a model: rank held-out edges among all non-edges.
+
+    Without --model, one that learns nothing is chosen by the validation edges (ac where
+    there are none, or where they are ranked themselves).
+    """
     from gelato.engines import use_threads
 
     console = Console(output)
@@ -92,11 +99,16 @@ def evaluate(
         raise UsageError(
             f"There is no part {part!r} to rank.", hint="Parts are: test, valid."
         )
+    choice = None
     if folder is None:
         name = model.model or "ac"
         made = make_model(name, model)
         loaded, full_split = load_split(data, split, console)
         require_positives(full_split, part)  # type: ignore[arg-type]
+        if part == "test" and not run.dry_run:
+            choice = _choose(console, full_split, model, rule)
+        if choice is not None:
+            name, made = choice.name, choice.model
     else:
         refuse_beside_run(folder, data, split, model)
         made = load_run_model(folder)
@@ -128,11 +140,16 @@ def evaluate(
         full_split.save(save_split)
     restricted = rule != CandidateOptions()
     _print(job, loaded, results, left_out, restricted=restricted)
+    if choice is not None:
+        console.show(f"\nchosen: {choice.reason}")
+        parts = {"validation": full_split.valid, "test": full_split.test}
+        tell_sizes(console, {part: len(edges) for part, edges in parts.items()})
     console.give(
         {
             "data": loaded.to_dict(),
             "split": full_split.to_dict(),
             "model": describe_model(name, made),
+            "choice": None if choice is None else choice.to_dict(),
             "candidates": {
                 "rule": rule.candidates,
                 "count": candidates.count,
@@ -141,6 +158,18 @@ def evaluate(
             "results": [result.to_dict() for result in results],
         }
     )
+
+
+def _choose(
+    console: Console, split: EdgeSplit, model: ModelOptions, rule: CandidateOptions
+) -> Choice | None:
+    """Choose by the validation edges, where neither model nor parameters are named."""
+    from gelato.splits.edge_split import only_links
+
+    if model != replace(ModelOptions(), seed=model.seed) or not len(split.valid):
+        return None
+    allowed = replace(split, graph=between(split.graph, rule))
+    return choose_untrained(console, only_links(allowed), model.seed)
 
 
 def _tell_density(console: Console, results: list[Evaluation]) -> None:

@@ -22,6 +22,7 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
+    SideOptions,
     SplitOptions,
     option,
 )
@@ -33,7 +34,7 @@ from gelato.cli.progress import (
     training_facts,
     watch_trials,
 )
-from gelato.cli.rankings import metrics_table
+from gelato.cli.rankings import metrics_table, tell_sizes
 from gelato.cli.run_folders import (
     CHECKPOINT,
     check_same_run,
@@ -57,6 +58,7 @@ _PARTS = {"validation": "valid", "test": "test"}
 def fit(
     data: DataOptions,
     split: SplitOptions,
+    sides: SideOptions,
     model: ModelOptions,
     choice: ChoiceOptions,
     run: RunOptions,
@@ -79,7 +81,7 @@ def fit(
     stored = None
     if not run.dry_run:
         stored = look_into_folder(folder, resume=resume, overwrite=overwrite)
-    loaded, parts = load_split(data, split, console)
+    loaded, parts = load_split(data, split, console, sides)
     console.note(*loaded.graph.notes)
     if made is not None:
         _suggest_preset(console, made.name, model, data)
@@ -336,13 +338,9 @@ def _print(
     metrics = measured.get("metrics", {})
     if metrics:
         console.show("", metrics_table(metrics))
-        sizes = {part: found["positives"] for part, found in metrics.items()}
-        if len(set(sizes.values())) > 1:
-            told = " and ".join(f"{n:,} {part} edges" for part, n in sizes.items())
-            console.show(
-                f"AP grows with the edges to find ({told}):",
-                "compare each with its random order, not with the other.",
-            )
+        tell_sizes(
+            console, {part: found["positives"] for part, found in metrics.items()}
+        )
     console.show("", make_facts([("written", f"{folder}/"), *next_steps(folder)]))
 
 

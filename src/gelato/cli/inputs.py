@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gelato import text
 from gelato.cli.console import Console
-from gelato.cli.options import CandidateOptions, DataOptions, SplitOptions
+from gelato.cli.options import (
+    CandidateOptions,
+    DataOptions,
+    SideOptions,
+    SplitOptions,
+)
 from gelato.cli.settings import assignments
 from gelato.errors import InputError, UsageError
 
@@ -44,7 +49,9 @@ class LoadedGraph:
         }
 
 
-def load_graph(data: DataOptions, console: Console) -> LoadedGraph:
+def load_graph(
+    data: DataOptions, console: Console, sides: SideOptions | None = None
+) -> LoadedGraph:
     """Read the graph that the options name; exactly one of two ways."""
     if (data.edges is None) == (data.dataset is None):
         both = data.edges is not None
@@ -64,7 +71,20 @@ def load_graph(data: DataOptions, console: Console) -> LoadedGraph:
         loaded = replace(loaded, graph=loaded.graph.symmetrised())
     if data.bipartite:
         loaded = replace(loaded, graph=_between_sides(loaded))
-    return loaded
+    return replace(loaded, graph=between(loaded.graph, sides))
+
+
+def between(graph: Graph, sides: SideOptions | None) -> Graph:
+    """Return a graph in which only pairs between the node sets of two files count."""
+    from gelato.io import read_nodes
+
+    if sides is None or (sides.left is None and sides.right is None):
+        return graph
+    left, right = (
+        None if path is None else graph.node_ids[read_nodes(path, graph)]
+        for path in (sides.left, sides.right)
+    )
+    return graph.between(left, right)
 
 
 def _between_sides(loaded: LoadedGraph) -> Graph:
@@ -137,27 +157,31 @@ def _delimiter(given: str | None) -> str | None:
 
 
 def load_split(
-    data: DataOptions, split: SplitOptions, console: Console
+    data: DataOptions,
+    split: SplitOptions,
+    console: Console,
+    sides: SideOptions | None = None,
 ) -> tuple[LoadedGraph, EdgeSplit]:
     """Read a graph and divide its edges as the options say."""
     from gelato.splits import EdgeSplit, split_by_time, split_edges
 
     _refuse_mixed(split)
     if split.train or split.valid_edges or split.test_edges:
-        return _given_split(data, split, console)
+        return _given_split(data, split, console, sides)
     if split.split_file is not None and not split.split_file.is_file():
         raise InputError(
             f"There is no split file {split.split_file}.",
             hint="Make one with: gelato evaluate ... --save-split FILE.parquet",
         )
-    loaded = load_graph(data, console)
+    loaded = load_graph(data, console, sides)
     if loaded.graph.num_edges == 0:
         raise InputError(
             f"{loaded.name} has no edges, so there is nothing to split.",
             hint="See what was read and dropped with: gelato check",
         )
     if split.split_file is not None:
-        return loaded, EdgeSplit.load(split.split_file, loaded.graph)
+        made = EdgeSplit.load(split.split_file, loaded.graph)
+        return replace(loaded, graph=made.graph), made
     by_time = split.temporal or split.cutoff is not None
     shares: dict[str, Any] = {"valid": split.valid, "test": split.test}
     shares |= {"cutoff": split.cutoff} if by_time else {"seed": split.split_seed}
@@ -192,7 +216,10 @@ def _refuse_mixed(split: SplitOptions) -> None:
 
 
 def _given_split(
-    data: DataOptions, split: SplitOptions, console: Console
+    data: DataOptions,
+    split: SplitOptions,
+    console: Console,
+    sides: SideOptions | None,
 ) -> tuple[LoadedGraph, EdgeSplit]:
     from gelato.splits import split_given
 
@@ -210,9 +237,12 @@ def _given_split(
             )
         if not data.attributes:
             made = split_given(None, split.train, *held_out, directed=data.directed)
+            graph = between(made.graph, sides)
+            if graph is not made.graph:
+                made = split_given(graph, split.train, *held_out)
             return LoadedGraph(made.graph, str(split.train)), made
         data = replace(data, edges=split.train)
-    loaded = load_graph(data, console)
+    loaded = load_graph(data, console, sides)
     made = split_given(loaded.graph, split.train, *held_out)
     return replace(loaded, graph=made.graph), made
 
@@ -253,6 +283,16 @@ def keep_admitted(
     return replace(split, valid=admitted), outside
 
 
+def refuse_mixed_rule(options: CandidateOptions) -> None:
+    """Refuse node sets beside another rule, before anything is read."""
+    sides = options.left is not None or options.right is not None
+    if sides and options.candidates != "all":
+        raise UsageError(
+            f"--left and --right go with all pairs, not with {options.candidates!r}.",
+            hint="Leave --candidates out.",
+        )
+
+
 def make_candidates(
     options: CandidateOptions, graph: Graph, known: IntArray
 ) -> Candidates:
@@ -261,13 +301,8 @@ def make_candidates(
     from gelato.ranking import candidates as rules
 
     kind, _, argument = options.candidates.partition(":")
-    sides = options.left is not None or options.right is not None
-    if sides and kind != "all":
-        raise UsageError(
-            f"--left and --right go with all pairs, not with {options.candidates!r}.",
-            hint="Leave --candidates out.",
-        )
-    if sides:
+    refuse_mixed_rule(options)
+    if options.left is not None or options.right is not None:
         left, right = (
             range(graph.num_nodes) if path is None else read_nodes(path, graph)
             for path in (options.left, options.right)

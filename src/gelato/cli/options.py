@@ -165,20 +165,26 @@ class SplitOptions:
 
 
 @dataclass(frozen=True)
-class CandidateOptions:
-    """Which pairs may be ranked."""
+class SideOptions:
+    """Which pairs can be links."""
 
     panel: ClassVar[str] = "Candidates: which pairs are ranked"
-    candidates: str = option(
-        "--candidates RULE",
-        "all, hops:K (pairs at most K steps apart) or file:FILE (these pairs).",
-        "all",
-    )
     left: Path | None = option(
         "--left FILE", "Node ids: one end of a pair must be among them."
     )
     right: Path | None = option(
         "--right FILE", "Node ids: the other end must be among them."
+    )
+
+
+@dataclass(frozen=True)
+class CandidateOptions(SideOptions):
+    """Which pairs may be ranked."""
+
+    candidates: str = option(
+        "--candidates RULE",
+        "all, hops:K (pairs at most K steps apart) or file:FILE (these pairs).",
+        "all",
     )
 
 

@@ -13,7 +13,6 @@ from gelato.cli.forecasts import (
     SELECTING_KERNELS,
     forecast_model,
     give_forecasts,
-    is_heuristic,
     respect_memory,
     tell_compilation,
     tell_long_run,
@@ -24,6 +23,7 @@ from gelato.cli.inputs import (
     load_graph,
     make_candidates,
     node_of,
+    refuse_mixed_rule,
 )
 from gelato.cli.options import (
     RUN_FOLDER,
@@ -32,10 +32,11 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
+    SideOptions,
     option,
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
-from gelato.cli.progress import fit_model, watch_trials
+from gelato.cli.progress import choose_untrained, fit_model, is_trained
 from gelato.cli.rankings import show_links, write_links
 from gelato.cli.run_folders import (
     load_run_model,
@@ -96,7 +97,8 @@ def predict(
     console = Console(output)
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
-    made, loaded = _model_and_graph(console, data, model, folder)
+    refuse_mixed_rule(rule)
+    made, loaded = _model_and_graph(console, data, model, rule, folder)
     graph = loaded.graph
     console.note(*graph.notes)
     choice = None
@@ -151,11 +153,15 @@ def predict(
 
 
 def _model_and_graph(
-    console: Console, data: DataOptions, model: ModelOptions, folder: Path | None
+    console: Console,
+    data: DataOptions,
+    model: ModelOptions,
+    sides: SideOptions,
+    folder: Path | None,
 ) -> tuple[Any, LoadedGraph]:
     """Return a model that is to be fitted, or the one that a folder holds."""
     if folder is None:
-        return make_model(model.model or "ac", model), load_graph(data, console)
+        return make_model(model.model or "ac", model), load_graph(data, console, sides)
     refuse_beside_run(folder, model)
     if data.edges is None:
         refuse_beside_run(folder, data)
@@ -172,36 +178,20 @@ def _model_and_graph(
 
 
 def _choose(console: Console, graph: Graph, model: ModelOptions) -> Choice | None:
-    """Choose among the models that learn nothing, in seconds; None if nothing tells.
-
-    The edges held out for it also tell which precision to expect.
-    """
-    from gelato.choosing import QUICK_SECONDS, choose_model
+    """Choose a model; the edges held out for it also tell which precision to expect."""
     from gelato.splits import split_edges
 
-    try:
-        split = split_edges(graph, test=0.0)
-        with watch_trials(console, "choosing a model", unit=" s") as watch:
-            return choose_model(
-                split,
-                seconds=QUICK_SECONDS,
-                seed=1 if model.seed is None else model.seed,
-                train=False,
-                progress=watch,
-            )
-    except GelatoError as error:
-        console.note(
-            f"no model could be chosen ({text.printable(error.problem)}): ac is taken"
-        )
+    if graph.num_edges == 0:
         return None
+    return choose_untrained(console, split_edges(graph, test=0.0), model.seed)
 
 
 def _fit(console: Console, model: Any, graph: Graph) -> None:
-    """Fit a model to all edges; a heuristic also learns what precision to expect."""
+    """Fit a model to all edges; one without epochs learns what precision to expect."""
     from gelato.splits import split_edges
 
     known: Any = graph
-    if is_heuristic(model.name):
+    if not is_trained(model):
         # It predicts from all edges in any case; held-out ones only measure it.
         try:
             known = split_edges(graph, test=0.0)

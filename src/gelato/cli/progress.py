@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from gelato import text
 from gelato.cli.console import Console
+from gelato.errors import GelatoError
 
 if TYPE_CHECKING:
+    from gelato.choosing import Choice
     from gelato.graph import Graph
     from gelato.splits import EdgeSplit
 
@@ -70,6 +72,31 @@ def fit_model(
         )
     console.note(*model.notes_)
     return model
+
+
+def choose_untrained(
+    console: Console, split: EdgeSplit, seed: int | None
+) -> Choice | None:
+    """Choose among the models that learn nothing, in seconds; None if nothing tells.
+
+    That is what verbs do that name no model and keep none.
+    """
+    from gelato.choosing import QUICK_SECONDS, choose_model
+
+    try:
+        with watch_trials(console, "choosing a model", unit=" s") as watch:
+            return choose_model(
+                split,
+                seconds=QUICK_SECONDS,
+                seed=1 if seed is None else seed,
+                train=False,
+                progress=watch,
+            )
+    except GelatoError as error:
+        console.note(
+            f"no model could be chosen ({text.printable(error.problem)}): ac is taken"
+        )
+        return None
 
 
 @contextmanager

@@ -32,6 +32,10 @@ _OPTIONAL = (
     "link_precision",
     "expected_precision",
 )
+_INTERVALS = {
+    "expected_precision": ("expected_low", "expected_high"),
+    "link_precision": ("link_precision_low", "link_precision_high"),
+}
 _LINK_TITLES = {
     "score": "score",
     "expected_precision": "exp. prec.",
@@ -158,6 +162,16 @@ def metrics_table(metrics: dict[str, dict[str, Any]]) -> Any:
     return table
 
 
+def tell_sizes(console: Console, sizes: Mapping[str, int]) -> None:
+    """Say why the values of two parts are not to be compared, if they are not."""
+    if len(set(sizes.values())) > 1:
+        told = " and ".join(f"{n:,} {part} edges" for part, n in sizes.items())
+        console.show(
+            f"AP grows with the edges to find ({told}):",
+            "compare each with its random order, not with the other.",
+        )
+
+
 def _value(result: dict[str, Any], row: str) -> float:
     kind, _, argument = row.partition("@")
     nested = {"prec": "precision_at", "hits": "hits_at"}
@@ -233,6 +247,7 @@ def _comparison_row(
 def show_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:
     """Print the best links, and where the others are."""
     console.show("", links_table(console, links))
+    _tell_true(console, links)
     if links.height > SHOWN and file is None:
         rest = links.height - SHOWN
         console.show("", f"{rest:,} more: write all of them with -o links.csv")
@@ -281,13 +296,32 @@ def _cell(name: str, link: Mapping[str, Any]) -> str:
     value = link[name]
     if value is None:
         return "-"
-    if name in ("expected_precision", "link_precision"):
-        return f"{text.percent(value)} %"
+    if name in _INTERVALS:
+        low, high = (_brief(link[end]) for end in _INTERVALS[name])
+        return f"{_brief(value)} % ({low}-{high})"
     if name == "reason":
         return str(value)
     if name == "score":
         return text.score(value)
     return text.count(value) if name == "common_neighbours" else f"{value:.3f}"
+
+
+def _brief(share: float) -> str:
+    """Return a share in percent in two digits, which is more than anybody knows."""
+    return "100" if share > 0.995 else f"{100 * share:.2g}"
+
+
+def _tell_true(console: Console, links: pl.DataFrame) -> None:
+    """Say how many links of a list to expect to be true, if that is known of each."""
+    columns = ("expected_precision", "expected_low", "expected_high")
+    if "known" in links.columns or any(links[x].null_count() for x in columns):
+        return
+    true, least, most = (f"{links[name].sum():.2g}" for name in columns)
+    console.show(
+        "",
+        f"Expected to be true: {true} of {text.plural(links.height, 'link')} "
+        f"({least} to {most}).",
+    )
 
 
 def write_links(console: Console, links: pl.DataFrame, file: Path | None) -> None:

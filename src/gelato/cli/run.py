@@ -23,6 +23,7 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
+    SideOptions,
     SplitOptions,
     option,
 )
@@ -36,6 +37,7 @@ from gelato.cli.settings import describe_model, make_model, model_title
 def run_all(
     data: DataOptions,
     split: SplitOptions,
+    sides: SideOptions,
     model: ModelOptions,
     choice: ChoiceOptions,
     run: RunOptions,
@@ -62,7 +64,7 @@ def run_all(
     made = named_model(model, choice)
     if folder is not None and not run.dry_run:
         look_into_folder(folder, resume=False, overwrite=overwrite)
-    loaded, parts = load_split(data, split, console)
+    loaded, parts = load_split(data, split, console, sides)
     console.note(*loaded.graph.notes)
     trained = made is None or is_trained(made)
     kernels = TRAINING_KERNELS if trained else ()

@@ -25,6 +25,7 @@ from gelato.cli.options import (
     ModelOptions,
     OutputOptions,
     RunOptions,
+    SideOptions,
     SplitOptions,
     option,
 )
@@ -85,6 +86,7 @@ class SearchOptions:
 def tune(
     data: DataOptions,
     split: SplitOptions,
+    sides: SideOptions,
     model: ModelOptions,
     search: SearchOptions,
     run: RunOptions,
@@ -103,7 +105,7 @@ def tune(
     place = search.study or (None if folder is None else folder / STUDY)
     if not run.dry_run:
         _check_places(folder, place, resume=resume, overwrite=overwrite)
-    loaded, parts = load_split(data, split, console)
+    loaded, parts = load_split(data, split, console, sides)
     console.note(*loaded.graph.notes)
     require_positives(parts, "valid")
     made = plan.make()
@@ -117,7 +119,7 @@ def tune(
         measured = {}
         if folder is not None:
             measured = _keep(console, tuned, parts, folder)
-    command = fit_command(tuned, data, split)
+    command = fit_command(tuned, data, split, sides)
     show_tuned(console, tuned, loaded.name)
     console.show("", make_facts(_next_steps(folder, place, command)))
     console.give(
@@ -333,11 +335,14 @@ def _next_steps(
     return steps
 
 
-def fit_command(tuned: Tuned, data: DataOptions, split: SplitOptions) -> str:
+def fit_command(
+    tuned: Tuned, data: DataOptions, split: SplitOptions, sides: SideOptions
+) -> str:
     """Return the command that fits the best model again."""
     parameters = dict(tuned.parameters)
     seed = parameters.pop("seed", None)
-    words = ["gelato", "fit", *option_words(data), *option_words(split)]
+    groups = (data, split, sides)
+    words = ["gelato", "fit", *(x for group in groups for x in option_words(group))]
     words += ["--model", tuned.name]
     for name, value in changed(tuned.make(), parameters).items():
         words += ["--set", f"{name}={_word(value)}"]
@@ -354,7 +359,7 @@ def changed(model: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in parameters.items() if k not in known or known[k] != v}
 
 
-def option_words(group: DataOptions | SplitOptions) -> list[str]:
+def option_words(group: DataOptions | SplitOptions | SideOptions) -> list[str]:
     """Return the words of a command line that say what a group of options says."""
     words: list[str] = []
     for field in fields(group):

@@ -242,18 +242,20 @@ def _check(
 _ENOUGH_SPLITS = 5
 
 
-def covered(entries: Sequence[Mapping[str, Any]]) -> str:
+def covered(entries: Sequence[Mapping[str, Any]], *, by_time: bool = False) -> str:
     """Return what the intervals of some models cover, and what they do not.
 
     Parameters
     ----------
     entries : sequence
         Of :func:`~gelato.comparison.summary.rank_models`.
+    by_time : bool
+        Whether the splits are windows of time.
     """
     known = [entry for entry in entries if entry["interval"]["ap"] is not None]
     several = [entry for entry in known if entry["splits"] > 1]
     single = [entry for entry in known if entry["splits"] == 1]
-    told = [_over_splits(several)] if several else []
+    told = [_over_splits(several, by_time=by_time)] if several else []
     if single and not several:
         told.append(_over_links(single))
     elif single:
@@ -261,10 +263,16 @@ def covered(entries: Sequence[Mapping[str, Any]]) -> str:
     return " ".join(told) or "The runs do not tell how sure these numbers are."
 
 
-def _over_splits(entries: Sequence[Mapping[str, Any]]) -> str:
+def _over_splits(entries: Sequence[Mapping[str, Any]], *, by_time: bool) -> str:
     splits = max(entry["splits"] for entry in entries)
     seeds = max(entry["seeds"] for entry in entries)
     averaged = f", {seeds} seeds averaged in each" if seeds > 1 else ""
+    if by_time:
+        return (
+            f"± is a 95 % confidence interval over {splits} windows of time{averaged}, "
+            "widened because later ones train on the edges of earlier ones. It tells "
+            "how much windows like these differ, not what another time will bring."
+        )
     return (
         f"± is a 95 % confidence interval over {splits} splits{averaged}, widened "
         "because they share training edges (Nadeau and Bengio). It covers which "

@@ -56,8 +56,9 @@ class Graph:
     sides : (n,) int8, optional
         0 or 1 for the two kinds of nodes of a bipartite graph, -1 for nodes without
         edges; ``None`` unless the graph is known to be bipartite.
-    across : bool
-        Whether only pairs of the two sides can be links; see :meth:`between_sides`.
+    ends : (2, n) bool, optional
+        Which nodes may be one end of a link, and which the other (directed: from, to);
+        see :meth:`between`. ``None``: every pair can be a link.
     reading : mapping, optional
         How the graph was read, as plain data; see :class:`gelato.io.ReadReport`.
     """
@@ -73,7 +74,7 @@ class Graph:
     attribute_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = field(default=())
     sides: npt.NDArray[np.int8] | None = None
-    across: bool = False
+    ends: npt.NDArray[np.bool_] | None = None
     reading: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -188,11 +189,18 @@ class Graph:
 
     @property
     def num_pairs(self) -> int:
-        """Number of pairs: unordered, or ordered in a directed graph."""
-        if self.across:
-            return len(self.side(0)) * len(self.side(1))
-        ordered = self.num_nodes * (self.num_nodes - 1)
-        return ordered if self.directed else ordered // 2
+        """Number of pairs that can be links: unordered, or ordered if directed."""
+        one = other = both = self.num_nodes
+        if self.ends is not None:
+            one, other = np.count_nonzero(self.ends, axis=1).tolist()
+            both = int(np.count_nonzero(self.ends.all(axis=0)))
+        twice = 0 if self.directed else both * (both - 1) // 2
+        return one * other - both - twice
+
+    @property
+    def num_non_edges(self) -> int:
+        """Number of pairs that can be links and are not edges."""
+        return self.num_pairs - int(np.count_nonzero(self.admits(self.edges)))
 
     @property
     def is_bipartite(self) -> bool:
@@ -220,7 +228,44 @@ class Graph:
         if not len(left) or not len(right):
             sides[self.side(0)], sides[self.side(1)] = 0, 1
         sides[self.indices_of(left)], sides[self.indices_of(right)] = 0, 1
-        return replace(self, sides=sides, across=True)
+        return replace(self, sides=sides, ends=np.stack([sides == 0, sides == 1]))
+
+    def between(
+        self,
+        left: Sequence[Hashable] | npt.NDArray[Any] | None = None,
+        right: Sequence[Hashable] | npt.NDArray[Any] | None = None,
+    ) -> Graph:
+        """Return the graph in which a link needs one end in each of two node sets.
+
+        Rankings, predictions and negatives leave out all other pairs; edges between
+        them stay known and are walked on, but are never held out.
+
+        Parameters
+        ----------
+        left, right : sequence of ids, optional
+            The two sets, which may share nodes; default: all nodes. In a directed
+            graph a link goes from the first to the second.
+        """
+        ends = np.zeros((2, self.num_nodes), dtype=bool)
+        for mask, nodes in zip(ends, (left, right), strict=True):
+            mask[slice(None) if nodes is None else self.indices_of(nodes)] = True
+        if not ends.any(axis=1).all():
+            raise InputError("A side has no nodes.", hint="Name one at least.")
+        sides = self.sides
+        if not ends.all(axis=0).any():
+            kinds = np.where(ends[0], 0, np.where(ends[1], 1, -1)).astype(np.int8)
+            if np.all(np.sort(kinds[self.edges], axis=1) == (0, 1)):
+                sides = kinds
+        return replace(self, sides=sides, ends=ends)
+
+    def admits(self, pairs: IntArray) -> npt.NDArray[np.bool_]:
+        """Tell which pairs of node indices can be links."""
+        u, v = pairs.T
+        if self.ends is None:
+            return np.ones(len(pairs), dtype=bool)
+        left, right = self.ends
+        admitted: npt.NDArray[np.bool_] = left[u] & right[v]
+        return admitted if self.directed else admitted | (left[v] & right[u])
 
     @property
     def is_weighted(self) -> bool:
@@ -381,6 +426,8 @@ def _check_node_data(graph: Graph) -> None:
     _check_ids(graph.ids, n)
     if graph.labels is not None and len(graph.labels) != n:
         raise InputError(f"There are {len(graph.labels)} labels for {n} nodes.")
+    if graph.ends is not None and graph.ends.shape != (2, n):
+        raise InputError(f"ends must have shape (2, {n}), not {graph.ends.shape}.")
     if graph.sides is not None:
         u, v = graph.sides[graph.edges.T] if len(graph.sides) == n else ((0,), (0,))
         if np.any(np.less(u, 0) | np.less(v, 0) | np.equal(u, v)):

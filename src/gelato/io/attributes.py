@@ -314,9 +314,10 @@ def encode_date(table: Table, series: pl.Series) -> Encoded:
     values = days / 86_400e6
     notes = []
     if found[1] != "%Y-%m-%d":
-        notes.append(
-            f"column {series.name!r}: dates read as {found[1]}".split(" or ")[0]
-        )
+        first, either, other = found[1].partition(" or ")
+        doubt = f", though {other} would fit as well" if either else ""
+        sure = "; write dates as YYYY-MM-DD to be sure" if either else ""
+        notes.append(f"column {series.name!r}: dates read as {first}{doubt}{sure}")
     parts = [
         _numeric(series.name, values, missing, find_scale(values[~missing]), notes)
     ]

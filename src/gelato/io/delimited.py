@@ -478,7 +478,9 @@ def _by_words(
     if any(len(p) > 2 and p in parts for name in names for p in _TOKENS.findall(name)):
         return False, "parts of it occur again below"
     alone = sum(seen[u] == 1 == seen[v] for u, v in zip(*below, strict=False))
-    if 10 * (alone + 1) <= len(below[0]) + 2:
+    # In doubt words are names: all that could be lost is an edge that touches no other.
+    words = all(name.isalpha() for name in names)
+    if (words and not alone) or 10 * (alone + 1) <= len(below[0]) + 2:
         return True, "they do not occur below, as nearly all others do"
     return False, "it is like the others"
 

@@ -4,7 +4,7 @@ Required: ``edge_index`` (2, m) and ``num_nodes``. Optional: ``attr_data``,
 ``attr_indices``, ``attr_indptr``, ``attr_shape`` (CSR, float32), ``labels``; and,
 beyond the benchmark files, ``weights``, ``times``, ``ids``, ``directed``,
 ``attribute_names``, ``attr_dense`` (whether the attributes were an array), ``sides``,
-``across``, ``notes`` and ``reading`` (how the graph was read, as JSON).
+``ends``, ``notes`` and ``reading`` (how the graph was read, as JSON).
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
             attribute_names=_listed(arrays, "attribute_names", file),
             notes=_listed(arrays, "notes", file) or (),
         )
-        return replace(
-            graph,
-            sides=_sides(arrays, num_nodes, file),
-            across="across" in arrays,
-            reading=_reading(arrays, file),
-        )
+        sides, ends = _sides(arrays, num_nodes, file), arrays.get("ends")
+        if "across" in arrays and sides is not None:  # as it was written once
+            ends = np.stack([sides == 0, sides == 1])
+        if ends is not None and ends.dtype != bool:
+            raise _wrong(file, "ends is not an array of truth values")
+        return replace(graph, sides=sides, ends=ends, reading=_reading(arrays, file))
     except InputError as error:
         if str(file) in error.problem:
             raise
@@ -229,6 +229,7 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         "times": graph.times,
         "labels": graph.labels,
         "sides": graph.sides,
+        "ends": graph.ends,
     }
     arrays |= {name: value for name, value in optional.items() if value is not None}
     if graph.attributes is not None:
@@ -241,8 +242,6 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         arrays["attribute_names"] = _texts(list(graph.attribute_names), path)
     if graph.ids is not None:
         arrays["ids"] = _stored_ids(graph.ids, path)
-    if graph.across:
-        arrays["across"] = np.asarray(True)
     if graph.notes:
         arrays["notes"] = _texts([note.rstrip("\0") for note in graph.notes], path)
     if graph.reading is not None:

@@ -33,25 +33,30 @@ def link_table(
         All known edges; degrees and common neighbours are counted in it.
     pairs : (k, 2) int64
     scores, ranks : (k,)
-    expected : (k,) float64, optional
-        Expected precision, NaN where there is none; default: none at all.
+    expected : (3, k) float64, optional
+        Expected precision and its interval, NaN where there is none; default: none at
+        all.
 
     Returns
     -------
     polars.DataFrame
-        ``source``, ``target``, ``score``, ``rank``, ``expected_precision`` (null where
-        unknown), ``common_neighbours`` (how many), ``attribute_similarity`` (cosine;
+        ``source``, ``target``, ``score``, ``rank``, ``expected_precision`` with
+        ``expected_low`` and ``expected_high`` (null where unknown),
+        ``common_neighbours`` (how many), ``attribute_similarity`` (cosine;
         null without attributes), ``source_degree``, ``target_degree`` (weighted).
     """
     u, v = pairs.T
-    expectation = np.full(len(pairs), np.nan) if expected is None else expected
+    unknown = np.full((3, len(pairs)), np.nan)
+    share, low, high = unknown if expected is None else expected
     return pl.DataFrame(
         {
             "source": id_column(graph, u),
             "target": id_column(graph, v),
             "score": scores,
             "rank": ranks.astype(np.int64),
-            "expected_precision": pl.Series(expectation).fill_nan(None),
+            "expected_precision": pl.Series(share).fill_nan(None),
+            "expected_low": pl.Series(low).fill_nan(None),
+            "expected_high": pl.Series(high).fill_nan(None),
             "common_neighbours": count_common_neighbours(graph, pairs),
             "attribute_similarity": _similarity_column(graph, pairs),
             "source_degree": graph.degrees[u],

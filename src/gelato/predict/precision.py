@@ -1,9 +1,8 @@
-"""Which share of a list of links to expect to be true, from held-out edges.
+"""How many links like a given one to expect to be true, from held-out edges.
 
 Scores of two graphs cannot be compared (their scale moves with the number of edges),
 ranks can: the best thousandth of all candidates now is read against the best
 thousandth of all candidates in validation, where it is known which pairs were edges.
-Nothing here says how likely one single link is.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from gelato.ranking.scorers import RowScorer, as_scorer
 from gelato.splits import EdgeSplit
 from gelato.text import plural
 
-# Fewer found edges than this give no share worth quoting, so the best ranks share one.
-LEAST_FOUND = 10
+# Fewer found edges than this tell no share worth quoting: so many make a band of ranks.
+LEAST_FOUND = 5
+_Z = 1.96  # of a 95 % interval
 # How many links are supposed to be missing, as a share of the known edges: one for
 # every ten. Nobody knows; one figure for all lists makes them comparable.
 MISSING_SHARE = 0.1
@@ -32,43 +32,54 @@ MISSING_SHARE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class PrecisionCurve:
-    """Precision among all candidates ranked at least as high, never rising.
+    """The share of true links by rank, a falling staircase.
 
     Parameters
     ----------
-    ranks : (k,) float64
-        Ranks among the validation candidates, ascending.
-    precision : (k,) float64
-        Precision among the candidates up to each rank, in [0, 1], non-increasing.
-    num_candidates : int
-        How many candidates were ranked in validation.
-    found : float
-        True links among all of them, as the curve counts them.
+    bounds : (k,) float64
+        Ranks among the validation candidates at which steps end, ascending; the last
+        is the number of candidates.
+    share, low, high : (k,) float64
+        Of the candidates on a step, how many in 1 are true, with a 95 % interval.
     """
 
-    ranks: FloatArray
-    precision: FloatArray
-    num_candidates: int
-    found: float
+    bounds: FloatArray
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def num_candidates(self) -> int:
+        """How many candidates were ranked in validation."""
+        return int(self.bounds[-1])
 
     def at(self, ranks: npt.ArrayLike, num_candidates: int) -> FloatArray:
-        """Return the expected precision at ranks of another list.
+        """Return the share of true links among candidates ranked like these.
 
         Parameters
         ----------
         ranks : (q,) int
-            How many candidates of that list score at least as high.
+            How many candidates of another list score at least as high.
         num_candidates : int
             How many candidates that list has; ranks are compared as shares of it.
+
+        Returns
+        -------
+        (3, q) float64
+            The share, and the ends of its interval.
         """
-        share = np.asarray(ranks, dtype=np.float64) / num_candidates
-        here = share * self.num_candidates
-        inside = np.interp(here, self.ranks, self.precision)
-        # Behind the last found edge there are no more to find.
-        behind = here > self.ranks[-1]
-        rest = self.found / np.maximum(here, 1.0)
-        expected: FloatArray = np.where(behind, np.minimum(inside, rest), inside)
-        return expected
+        here = np.asarray(ranks, dtype=np.float64) / num_candidates * self.bounds[-1]
+        step = np.minimum(np.searchsorted(self.bounds, here), len(self.bounds) - 1)
+        return np.stack([self.share[step], self.low[step], self.high[step]])
+
+    def up_to(self, ranks: npt.ArrayLike, num_candidates: int) -> FloatArray:
+        """Return the share of true links among all candidates down to these ranks."""
+        here = np.asarray(ranks, dtype=np.float64) / num_candidates * self.bounds[-1]
+        sizes = np.diff(self.bounds, prepend=0.0)
+        ends = np.concatenate(([0.0], self.bounds))
+        found = np.concatenate(([0.0], np.cumsum(self.share * sizes)))
+        whole: FloatArray = np.interp(here, ends, found) / here
+        return whole
 
 
 def precision_curve(
@@ -76,10 +87,9 @@ def precision_curve(
 ) -> PrecisionCurve:
     """Return the precision to expect at every rank, from a ranking of held-out edges.
 
-    Precision is measured where a held-out edge (or a group of tied ones) stands, with
-    equal scores taken together, then made non-increasing by pooling adjacent
-    violators, each edge counting once. The ranks of the first ten edges are taken
-    together: single hits at the top would promise too much.
+    The ranks are cut into bands of five held-out edges each (equal scores are never
+    cut), and neighbouring bands pooled until the share of true links falls with the
+    rank (isotonic regression). Intervals are Wilson's, of the pairs in a step.
 
     Parameters
     ----------
@@ -91,11 +101,11 @@ def precision_curve(
 
     Notes
     -----
-    What it estimates: the share of true links among the candidates ranked at least
-    this high, in a graph that lacks ``hidden`` links. A graph that lacks twice as many
-    has about twice the precision, one that lacks nothing has none; and true links that
-    nobody has recorded counted as misses here, so that the figure is low rather than
-    high for the graph that it was measured on.
+    What it estimates: the share of true links among candidates ranked like this one,
+    in a graph that lacks ``hidden`` links. A graph that lacks twice as many has about
+    twice the precision, one that lacks nothing has none; and true links that nobody
+    has recorded counted as misses here, so that the figure is low rather than high for
+    the graph that it was measured on.
     """
     positives = counts.num_positives
     if positives == 0:
@@ -106,16 +116,29 @@ def precision_curve(
     scale = 1.0 if hidden is None else hidden / positives
     found: IntArray = np.cumsum(counts.positives)
     at_least = found + counts.above + counts.tied
-    # One observation for the first edges together, then one for every tied group.
-    head = int(np.searchsorted(found, min(LEAST_FOUND, positives)))
-    weights = np.concatenate(([found[head]], counts.positives[head + 1 :]))
-    measured = np.minimum(1.0, scale * found[head:] / at_least[head:])
-    return PrecisionCurve(
-        ranks=at_least[head:].astype(np.float64),
-        precision=_non_increasing(measured, weights.astype(np.float64)),
-        num_candidates=positives + counts.num_negatives,
-        found=scale * positives,
-    )
+    goals = LEAST_FOUND * np.arange(1, positives // LEAST_FOUND)
+    cuts = np.unique(np.searchsorted(found, goals))
+    # The last band goes on to the last candidate: what is left is to be found there.
+    cuts = cuts[found[cuts] < positives]
+    bounds = np.append(at_least[cuts], positives + counts.num_negatives).astype(float)
+    hits = np.diff(np.append(found[cuts], positives), prepend=0).astype(float)
+    sizes = np.diff(bounds, prepend=0.0)
+    pooled = _non_increasing(hits / sizes, sizes)
+    first = np.flatnonzero(np.diff(pooled, prepend=np.inf))
+    hits, sizes = (np.add.reduceat(values, first) for values in (hits, sizes))
+    share = hits / sizes
+    limits = (np.minimum(1.0, scale * x) for x in (share, *_wilson(share, sizes)))
+    return PrecisionCurve(np.cumsum(sizes), *limits)
+
+
+def _wilson(share: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a 95 % interval of shares of so many."""
+    square = _Z**2 / sizes
+    middle = (share + square / 2) / (1 + square)
+    spread = np.sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
+    # At a share of 0 or 1 rounding must not put it outside its own interval.
+    low = np.clip(middle - spread, 0.0, share)
+    return low, np.clip(middle + spread, share, 1.0)
 
 
 def _non_increasing(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -252,7 +275,7 @@ def expect(
     scope: Scope,
     validation: Validation | None,
 ) -> tuple[FloatArray | None, str]:
-    """Return the expected precision of pairs, and where it comes from.
+    """Return the expected precision of pairs with its interval, and where it is from.
 
     Two exact counts: how the validation edges ranked when only the training edges were
     known, and how many candidates score at least as high as each pair now. NaN for
@@ -280,12 +303,12 @@ def expect(
     curve = precision_curve(counts, hidden=missing_links(split, len(positives)))
     here = scope.rule(graph, graph.edges)
     assert here is not None
-    expected = np.full(len(pairs), np.nan)
+    expected = np.full((3, len(pairs)), np.nan)
     canonical = canonical_pairs(pairs, directed=graph.directed)
     inside = here.contains(canonical)
     if inside.any():
         ranks = _overall_ranks(scorer, here, canonical[inside])
-        expected[inside] = curve.at(ranks, here.count)
+        expected[:, inside] = curve.at(ranks, here.count)
     trained = validation.model.training_ is not None
     return expected, _source_note(len(positives), trained=trained)
 
@@ -311,7 +334,7 @@ def _source_note(ranked: int, *, trained: bool) -> str:
     few = ", few: a rough guide" if ranked < 100 else ""
     epoch = "; they also chose the epoch, so it is a little high" if trained else ""
     return (
-        "expected_precision: the share of true links to expect among all pairs that "
-        f"score at least this high, if {MISSING_SHARE:.0%} of the links are missing "
-        f"(from the ranks of {plural(ranked, 'validation edge')}{few}{epoch})"
+        "expected_precision: the share of true links to expect among pairs ranked like "
+        f"this one, with a 95 % interval, if {MISSING_SHARE:.0%} of the links are "
+        f"missing (from the ranks of {plural(ranked, 'validation edge')}{few}{epoch})"
     )

@@ -125,11 +125,11 @@ def make_prediction(
     -------
     Prediction
         Columns ``source``, ``target``, ``score``, ``rank``, ``expected_precision``,
-        ``common_neighbours``, ``attribute_similarity`` (cosine), ``source_degree``,
-        ``target_degree``; with ``pairs`` also ``known`` (already an edge).
-        ``expected_precision`` is the share of true links to expect among all
-        candidates that score at least as high, whatever part of them is listed; see
-        :func:`gelato.predict.precision.precision_curve`.
+        ``expected_low``, ``expected_high``, ``common_neighbours``,
+        ``attribute_similarity`` (cosine), ``source_degree``, ``target_degree``; with
+        ``pairs`` also ``known`` (already an edge). ``expected_precision`` is the share
+        of true links to expect among candidates ranked like this one, with a 95 %
+        interval; see :func:`gelato.predict.precision.precision_curve`.
     """
     limits = {
         "exclude": exclude,

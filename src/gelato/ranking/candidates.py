@@ -147,9 +147,8 @@ Candidates = AllPairs | ListedPairs
 
 def all_pairs(graph: Graph, known: IntArray) -> AllPairs:
     """Return every pair that is not known, and that the graph admits."""
-    if graph.across:
-        return between(graph, graph.side(0), graph.side(1), known)
-    return AllPairs(graph.num_nodes, graph.directed, _sorted(known, graph))
+    masks = () if graph.ends is None else graph.ends
+    return AllPairs(graph.num_nodes, graph.directed, _sorted(known, graph), *masks)
 
 
 def between(graph: Graph, left: Any, right: Any, known: IntArray) -> AllPairs:

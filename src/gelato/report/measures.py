@@ -228,7 +228,7 @@ def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
     )
     return {
         "k": ks.tolist(),
-        "precision": curve.at(ks, here).tolist(),
+        "precision": curve.up_to(ks, here).tolist(),
         "validation_edges": len(split.valid),
         "missing_share": MISSING_SHARE,
         "cut_offs": _cut_offs(curve, here),
@@ -238,7 +238,7 @@ def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
 def _cut_offs(curve: PrecisionCurve, candidates: int) -> list[dict[str, Any]]:
     """Return the longest list for each of some precisions, where there is one."""
     ks = np.unique(np.geomspace(1, candidates, 4000).astype(np.int64))
-    expected = curve.at(ks, candidates)
+    expected = curve.up_to(ks, candidates)
     found: list[dict[str, Any]] = []
     for precision in _PRECISIONS:
         enough = np.flatnonzero(expected >= precision)

@@ -20,7 +20,7 @@ from polars.exceptions import PolarsError
 from gelato.errors import InputError, StoredFileError, UsageError
 from gelato.graph import Graph, IntArray, canonical_pairs, find_pairs, pair_keys
 from gelato.io import write_bytes_atomic
-from gelato.text import html_facts
+from gelato.text import html_facts, plural
 
 Part: TypeAlias = Literal["train", "valid", "test"]
 
@@ -105,7 +105,7 @@ def with_added_edges(graph: Graph, parts: Iterable[IntArray]) -> Graph:
     if weights is not None:
         weights = np.concatenate([weights, np.ones(len(new))])[order]
     if sides is not None and np.any(sides[new].sum(axis=1) != 1):
-        if graph.across:
+        if graph.ends is not None:
             raise InputError(
                 "The given edges join nodes of one side of a bipartite graph.",
                 hint="Leave out --bipartite, or these edges.",
@@ -304,7 +304,17 @@ class EdgeSplit:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that two splits share only if they are equal."""
+        """Sixteen hexadecimal digits that two splits share only if they are equal.
+
+        The same edges among other pairs that can be links are another split.
+        """
+        if self.graph.ends is None:
+            return self._edges_fingerprint
+        rule = np.packbits(self.graph.ends).tobytes()
+        return hashlib.sha256(self._edges_fingerprint.encode() + rule).hexdigest()[:16]
+
+    @cached_property
+    def _edges_fingerprint(self) -> str:
         head = [self.graph.num_nodes, int(self.graph.directed)]
         sizes = [len(self.positives(part)) for part in PARTS]
         digest = hashlib.sha256(np.array(head + sizes, dtype="<i8").tobytes())
@@ -353,7 +363,8 @@ class EdgeSplit:
 
     def num_candidates(self, part: Part) -> int:
         """Return how many pairs are ranked for a part: all that are not known."""
-        return self.graph.num_pairs - len(self.known(part))
+        known = int(np.count_nonzero(self.graph.admits(self.known(part))))
+        return self.graph.num_pairs - known
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the split to a Parquet file with columns source, target and part.
@@ -362,7 +373,7 @@ class EdgeSplit:
         The file appears whole or not at all.
         """
         metadata = {
-            "fingerprint": self.fingerprint,
+            "fingerprint": self._edges_fingerprint,
             "kind": self.kind,
             "seed": "" if self.seed is None else str(self.seed),
             **describe_graph(self.graph),
@@ -391,10 +402,29 @@ class EdgeSplit:
             split = cls(graph, **parts, kind=kind, seed=int(seed) if seed else None)
         except ValueError as error:  # InputError and UsageError among them
             raise stored_error(path, f"does not fit the graph: {error}") from error
-        if split.fingerprint != metadata["fingerprint"]:
+        if split._edges_fingerprint != metadata["fingerprint"]:
             raise stored_error(
                 path,
                 "was changed after it was written: its fingerprint is "
-                f"{split.fingerprint}, and was {metadata['fingerprint']}.",
+                f"{split._edges_fingerprint}, and was {metadata['fingerprint']}.",
             )
+        return only_links(split)
+
+
+def only_links(split: EdgeSplit) -> EdgeSplit:
+    """Return a split without held-out edges of pairs that cannot be links.
+
+    A graph of two node sets may have edges inside one of them. They are known, and
+    walked on in training, but nobody asks for them.
+    """
+    graph = split.graph
+    valid, test = (pairs[graph.admits(pairs)] for pairs in (split.valid, split.test))
+    lost = len(split.valid) + len(split.test) - len(valid) - len(test)
+    if not lost:
         return split
+    note = (
+        f"{plural(lost, 'edge')} inside one of the two node sets left out of "
+        "validation and test"
+    )
+    graph = replace(graph, notes=(*graph.notes, note))
+    return replace(split, graph=graph, valid=valid, test=test)

@@ -22,7 +22,12 @@ from gelato.graph import (
 )
 from gelato.io import as_graph, read_graph, read_pairs
 from gelato.io.tables import to_dates, to_numbers
-from gelato.splits.edge_split import EdgeSplit, Part, with_added_edges
+from gelato.splits.edge_split import (
+    EdgeSplit,
+    Part,
+    only_links,
+    with_added_edges,
+)
 from gelato.text import plural
 
 Moment: TypeAlias = float | str | date  # a datetime is a date
@@ -56,13 +61,15 @@ def split_edges(
         raise UsageError(f"seed must be from 0 to 2**32 - 1, not {seed}.")
     edges = graph.edges[_torch_permutation(graph.num_edges, int(seed))]
     held_out = num_valid + num_test
-    return EdgeSplit(
-        graph,
-        train=edges[held_out:],
-        valid=edges[:num_valid],
-        test=edges[num_valid:held_out],
-        kind="random",
-        seed=int(seed),
+    return only_links(
+        EdgeSplit(
+            graph,
+            train=edges[held_out:],
+            valid=edges[:num_valid],
+            test=edges[num_valid:held_out],
+            kind="random",
+            seed=int(seed),
+        )
     )
 
 
@@ -136,17 +143,20 @@ def split_by_time(
         num_valid = min(math.floor(valid * past), past - 1)
     end_valid = len(edges) - num_test
     end_train = end_valid - num_valid
-    split = EdgeSplit(
-        graph,
-        train=edges[:end_train],
-        valid=edges[end_train:end_valid],
-        test=edges[end_valid:],
-        kind="temporal",
+    split = only_links(
+        EdgeSplit(
+            graph,
+            train=edges[:end_train],
+            valid=edges[end_train:end_valid],
+            test=edges[end_valid:],
+            kind="temporal",
+        )
     )
+    graph = split.graph
     unseen = split.num_unseen("test")
     if not unseen:
         return split
-    shares = f"{unseen:,} of {plural(num_test, 'test edge')}"
+    shares = f"{unseen:,} of {plural(len(split.test), 'test edge')}"
     note = f"{shares} with an end that no earlier edge has"
     return replace(split, graph=replace(graph, notes=(*graph.notes, note)))
 
@@ -313,6 +323,8 @@ def split_given(
         rest = ~np.isin(keys, pair_keys(held_out, graph.num_nodes))
         parts["train"] = graph.edges[rest]
     split = EdgeSplit(graph, parts["train"], parts["valid"], parts["test"])
+    split = only_links(split)
+    graph = split.graph
     unused = graph.num_edges - sum(map(len, parts.values()))
     if not unused:
         return split

@@ -510,7 +510,7 @@ def _make_loss(settings: StepSettings, graph: Graph) -> nn.Module:
     # Unbiased training sees every negative, any other as many as positives.
     negatives = graph.num_edges
     if settings.training == "unbiased":
-        negatives = graph.num_pairs - graph.num_edges
+        negatives = graph.num_non_edges
     return CrossEntropyLoss(bias=math.log(graph.num_edges / negatives))
 
 
@@ -559,7 +559,7 @@ def hide_edges(
 
 def refuse_few_negatives(graph: Graph) -> None:
     """Raise unless there are as many pairs without an edge as with one."""
-    negatives = graph.num_pairs - graph.num_edges
+    negatives = graph.num_non_edges
     if negatives < graph.num_edges:
         raise InputError(
             f"The graph has {graph.num_edges:,} training edges but only "
