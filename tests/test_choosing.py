@@ -235,6 +235,18 @@ class TestTrained:
         assert found["not_below"], found
 
 
+def test_the_benchmark_has_graphs_of_many_kinds():
+    kinds = runpy.run_path(str(ROOT / "benchmarks" / "default_choice.py"))["KINDS"]
+    graphs = {name: draw(0) for name, draw in kinds.items()}
+    assert len(graphs) >= 20
+    sizes = [graph.num_nodes for graph in graphs.values()]
+    assert (min(sizes), max(sizes)) == (300, 20_000)
+    attributed = sum(graph.num_attributes > 0 for graph in graphs.values())
+    assert 10 <= attributed <= len(graphs) - 10
+    again = kinds["keywords, 500"](0)
+    assert np.array_equal(again.edges, graphs["keywords, 500"].edges)
+
+
 def test_the_split_may_be_replaced():
     split = split_of(homophilous)
     with pytest.raises(InputError):
