@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gelato.engines.packing import pack, unpack
-from gelato.engines.ray_cluster import perform
+from gelato.engines.ray_cluster import pack, perform, unpack
 from gelato.errors import InputError
 
 
@@ -94,11 +93,10 @@ class PackedEngine:
 
     def map(self, function, shared, items):
         """Map as a worker of a cluster does."""
-        packed = pack((function, shared))
-        memory, key = packed.to_array(), object()
+        pieces, key = pack((function, shared)), object()
         for item in items:
             sent = pickle.dumps(item)
-            yield perform(key, lambda: unpack(memory, packed.spans), sent).get()
+            yield perform(key, lambda: unpack(pieces), sent).get()
 
     def close(self):
         """Do nothing."""

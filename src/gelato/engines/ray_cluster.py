@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from gelato.engines.local import checked_workers, single_blas_thread
-from gelato.engines.packing import Packed, Span, as_writable, pack, unpack
-from gelato.errors import EngineError, MissingExtraError
+from gelato.errors import EngineError, MissingExtraError, UsageError
 from gelato.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -197,13 +199,12 @@ class RayEngine:
         items: Iterable[Item],
     ) -> Iterator[Result]:
         """Yield ``function(shared, item)`` in the order of the items."""
-        packed = pack((function, shared), dumps=self._ray.cloudpickle.dumps)
-        ref = self._put(packed)
+        ref = self._put(pack((function, shared), dumps=self._ray.cloudpickle.dumps))
         pending: deque[_Task] = deque()
 
         def submit(item: bytes) -> Any:
             # In a list, the reference arrives as such: workers keep what it holds.
-            return self._task.remote(__version__, [ref], packed.spans, item)
+            return self._task.remote(__version__, [ref], item)
 
         try:
             window = self._window()
@@ -218,12 +219,13 @@ class RayEngine:
             for task in pending:
                 self._ray.cancel(task.ref)
 
-    def _put(self, packed: Packed) -> Any:
+    def _put(self, pieces: list[Bytes]) -> Any:
         try:
-            return self._ray.put(packed.to_array())
+            return self._ray.put(pieces)
         except self._ray.exceptions.RayError as error:
+            size = sum(piece.nbytes for piece in pieces) / 2**20
             raise EngineError(
-                f"The cluster has no room for {packed.size / 2**20:,.0f} MiB: {error}",
+                f"The cluster has no room for {size:,.0f} MiB: {error}",
                 hint="Give it more: ray start --object-store-memory=BYTES, and room "
                 "on the disk of its temporary folder.",
             ) from error
@@ -303,7 +305,7 @@ def _make_task(ray: Any) -> Any:
     package is missing or another version, where everything else would fail oddly.
     """
 
-    def gelato_task(version: str, refs: Any, spans: Any, item: bytes) -> Any:
+    def gelato_task(version: str, refs: Any, item: bytes) -> Any:
         import importlib
         import socket
 
@@ -314,7 +316,7 @@ def _make_task(ray: Any) -> Any:
         if found != version:
             return found, socket.gethostname()
         worker: Any = importlib.import_module("gelato.engines.ray_cluster")
-        return worker.work(refs[0], spans, item)
+        return worker.work(refs[0], item)
 
     return ray.remote(max_retries=0, num_cpus=1)(gelato_task)
 
@@ -339,6 +341,58 @@ def _given_up(error: Exception) -> EngineError:
         hint="Do the machines have enough memory? Give each worker more of it by "
         "running fewer at a time: --workers N.",
     )
+
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def pack(value: Any, *, dumps: Callable[..., bytes] = pickle.dumps) -> list[Bytes]:
+    """Take a value apart into a description and its arrays, without copying them.
+
+    Parameters
+    ----------
+    value : object
+        Anything that can be sent to another process.
+    dumps : callable
+        What describes it; a cluster's own also takes functions made on the fly.
+    """
+    arrays: list[pickle.PickleBuffer] = []
+    try:
+        described = dumps(value, protocol=5, buffer_callback=arrays.append)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"This work cannot be sent to other processes: {error}.",
+            hint="Use the local engine, or define the scorer's functions and classes "
+            "at the top of a module.",
+        ) from error
+    pieces: list[Any] = [described, *(array.raw() for array in arrays)]
+    return [np.frombuffer(piece, dtype=np.uint8) for piece in pieces]
+
+
+def unpack(pieces: list[Bytes]) -> Any:
+    """Put a value together again; its arrays are views of the pieces."""
+    described, *arrays = map(_as_writable, pieces)
+    return pickle.loads(described.data, buffers=arrays)  # noqa: S301 - our own driver's
+
+
+class _Writable:
+    """Memory that is offered as if it could be written to."""
+
+    def __init__(self, array: Bytes) -> None:
+        self.array = array
+        self.__array_interface__ = {
+            **array.__array_interface__,
+            "data": (array.__array_interface__["data"][0], False),
+        }
+
+
+def _as_writable(array: Bytes) -> Bytes:
+    """Return the same memory, not marked as read-only.
+
+    Compiled kernels are made anew for read-only arrays, which takes many seconds.
+    Nothing in a worker writes to what is shared.
+    """
+    return np.asarray(_Writable(array))
 
 
 # What the steps of a training share stays, while what one step shares comes and goes.
@@ -372,7 +426,7 @@ def recall(key: Hashable, load: Callable[[], Any]) -> Any:
     return value
 
 
-def work(ref: Any, spans: tuple[Span, ...], item: bytes) -> Outcome:
+def work(ref: Any, item: bytes) -> Outcome:
     """Work, in a worker, on an item with what lies in the object store.
 
     Parameters
@@ -380,15 +434,13 @@ def work(ref: Any, spans: tuple[Span, ...], item: bytes) -> Outcome:
     ref : ray.ObjectRef
         The packed function and what it shares: fetched once per machine, and read by
         its workers where it lies.
-    spans : tuple of (start, end)
-        Its layout.
     item : bytes
         The packed item.
     """
     # One thread each: as many workers run as there are cores.
     os.environ["GELATO_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
     get = import_ray().get
-    return perform(ref.hex(), lambda: unpack(as_writable(get(ref)), spans), item)
+    return perform(ref.hex(), lambda: unpack(get(ref)), item)
 
 
 def perform(key: Hashable, load: Callable[[], Any], item: bytes) -> Outcome:

@@ -27,31 +27,25 @@ _LEAST_CELLS = 1 << 8
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
-@numba.njit(cache=True, nogil=True)
-def _magnitude_cells(magnitudes: Any, most: int) -> Any:
+def _magnitude_cells(magnitudes: Any, most: int) -> tuple[int, int, Any]:
     """Cut ascending positive magnitudes into cells of equal leading bits.
 
     Returns ``(base, shift, starts)``: a bit pattern ``b`` from ``base`` on belongs to
     cell ``(b - base) >> shift``, and ``starts[cell]`` magnitudes lie in cells before.
     """
+    if magnitudes.size == 0:
+        return 0, 62, np.zeros(2, dtype=np.int64)
     bits = magnitudes.view(np.int64)
-    if bits.size == 0:
-        return np.int64(0), np.int64(62), np.zeros(2, dtype=np.int64)
-    base, shift = bits[0], np.int64(0)
-    while (bits[-1] - base) >> shift >= most:
+    base, spread = int(bits[0]), int(bits[-1] - bits[0])
+    shift = 0
+    while spread >> shift >= most:
         shift += 1
-    cells = ((bits[-1] - base) >> shift) + 1
-    starts = np.empty(cells + 1, dtype=np.int64)
-    at = 0
-    for cell in range(cells + 1):
-        while at < bits.size and (bits[at] - base) >> shift < cell:
-            at += 1
-        starts[cell] = at
-    return base, shift, starts
+    counts = np.bincount((bits - base) >> shift)
+    return base, shift, np.concatenate(([0], np.cumsum(counts)))
 
 
-@numba.njit(cache=True, nogil=True)
-def threshold_table(thresholds: Any) -> Any:
+# Not compiled: a few calls of numpy, and numba would take seconds over them.
+def threshold_table(thresholds: Any) -> tuple[Any, Any, Any]:
     """Return what :func:`bin_of` looks scores up in, from ascending thresholds.
 
     Returns
@@ -67,27 +61,21 @@ def threshold_table(thresholds: Any) -> Any:
     most = max(_LEAST_CELLS, min(_MOST_CELLS, _CELLS_PER_THRESHOLD * thresholds.size))
     negative = np.searchsorted(thresholds, 0.0, side="left")
     first = np.searchsorted(thresholds, 0.0, side="right")
-    base, shift, starts = _magnitude_cells(thresholds[first:].copy(), most)
+    base, shift, starts = _magnitude_cells(thresholds[first:], most)
     low_base, low_shift, low_starts = _magnitude_cells(
         -thresholds[:negative][::-1], most
     )
     above, below = starts.size - 1, low_starts.size - 1
     spans = np.empty((above + below, 2), dtype=np.int32)
-    for cell in range(above):
-        spans[cell, 0] = first + starts[cell]
-        spans[cell, 1] = first + starts[cell + 1]
+    spans[:above, 0], spans[:above, 1] = first + starts[:-1], first + starts[1:]
     spans[0, 0] = negative  # a threshold of 0 is found from the smallest cell
-    for cell in range(below):
-        spans[above + cell, 0] = negative - low_starts[cell + 1]
-        spans[above + cell, 1] = negative - low_starts[cell]
-    heads = np.empty((2, 4), dtype=np.int64)
-    heads[0, 0], heads[0, 1], heads[0, 2], heads[0, 3] = base, shift, 0, above - 1
-    heads[1, 0], heads[1, 1] = low_base, low_shift
-    heads[1, 2], heads[1, 3] = above, below - 1
-    padded = np.empty(thresholds.size + 1)
-    padded[:-1] = thresholds
-    padded[-1] = np.nan
-    return heads, spans, padded
+    spans[above:, 0] = negative - low_starts[1:]
+    spans[above:, 1] = negative - low_starts[:-1]
+    heads = np.array(
+        [[base, shift, 0, above - 1], [low_base, low_shift, above, below - 1]],
+        dtype=np.int64,
+    )
+    return heads, spans, np.append(thresholds, np.nan)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

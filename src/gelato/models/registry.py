@@ -127,7 +127,7 @@ _BUILTIN = (
     (
         "neo-gnn",
         "gnn",
-        "baselines.neo_gnn.model:NeoGNN",
+        "baselines.neo_gnn:NeoGNN",
         "learned neighbourhood overlaps and graph convolutions",
     ),
     (

@@ -9,8 +9,8 @@ import torch
 from torch.autograd import gradcheck
 from torch.nn import functional
 
-from gelato.baselines.neo_gnn import overlaps as overlap_kernels
-from gelato.baselines.neo_gnn.overlaps import pair_overlaps
+from gelato.baselines import neo_gnn as overlap_kernels
+from gelato.baselines.neo_gnn import pair_overlaps
 from gelato.baselines.shared_layers import products as kernels
 from gelato.baselines.shared_layers.dots import (
     mix_edges,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gelato.engines.packing import pack, unpack
+from gelato.engines.ray_cluster import pack, unpack
 from gelato.errors import EngineError, InputError, UsageError
 from support import engine_tasks as tasks
 
@@ -40,10 +40,8 @@ class TestWorkers:
 class TestPacking:
     def test_what_is_unpacked_is_equal_and_shares_memory(self):
         value = {"a": np.arange(7.0), "none": np.empty((0, 2)), "b": "text"}
-        packed = pack(value)
-        memory = packed.to_array()
-        found = unpack(memory, packed.spans)
+        found = unpack(pack(value))
         assert found["a"].tolist() == value["a"].tolist()
         assert found["none"].shape == (0, 2)
         assert found["b"] == "text"
-        assert np.shares_memory(found["a"], memory)
+        assert np.shares_memory(found["a"], value["a"])

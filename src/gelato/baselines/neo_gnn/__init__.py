@@ -1,1 +1,0 @@
-"""Neo-GNN: learned overlaps of neighbourhoods beside graph convolutions."""
