@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 # Two workers with two threads each wait for one another: the suite took twice as long.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("GELATO_THREADS", "1")
 
 settings.register_profile(
     "default",
@@ -21,9 +23,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 # The same examples every time: what is found by chance must not refuse other work.
-settings.register_profile(
-    "ci", settings.get_profile("default"), derandomize=True, max_examples=40
-)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -41,6 +41,17 @@ def benchmark():
         return gelato.load_dataset(name)
 
     return load
+
+
+# Their kernels take two minutes to compile, as long as all others together.
+HEAVY = re.compile(r"\b(nbfnet|seal|tlc-gnn|walkpool)\b|tlc_gnn")
+
+
+@pytest.hookimpl(tryfirst=True)  # before markers choose
+def pytest_itemcollected(item):
+    """Mark whatever runs a network with large kernels as slow."""
+    if HEAVY.search(item.nodeid):
+        item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_modifyitems(items):

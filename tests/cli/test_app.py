@@ -341,6 +341,7 @@ class TestDemo:
         with (tmp_path / "here" / "links.csv").open() as file:
             assert len(list(csv.DictReader(file))) == 100
 
+    @pytest.mark.slow
     def test_training(self, gelato, tmp_path, monkeypatch):
         monkeypatch.delenv("GELATO_DATA", raising=False)
         result = gelato("demo", "--epochs", "1", "--output", tmp_path / "here")

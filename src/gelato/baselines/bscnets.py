@@ -232,23 +232,11 @@ class BScNetsModule(LinkModule):
 
     chunked = True
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        normalise: bool,
-        hidden: int,
-        dimensions: int,
-        simplex_units: int,
-        simplex_dimensions: int,
-        pair_units: int,
-        dropout: float,
-        edges: IntArray,
-    ) -> None:
-        super().__init__(graph, features, normalise=normalise)
-        self.dropout = dropout
-        size = len(edges)
+    def __init__(self, graph: Graph, model: BScNets, edges: IntArray) -> None:
+        super().__init__(graph, model.features, normalise=model.normalise)
+        self.dropout = model.dropout
+        hidden, dimensions = model.hidden, model.dimensions
+        simplex, size = model.simplex_dimensions, len(edges)
         refuse_block(size, self.num_features)
         self.sample: Tensor
         self.register_buffer("sample", torch.from_numpy(edges))
@@ -258,13 +246,13 @@ class BScNetsModule(LinkModule):
         self.second_bias = nn.Parameter(torch.zeros(dimensions))
         self.lift = _kaiming(self.num_features, 2 * size)
         self.off = _kaiming(size, size)
-        self.lower = _kaiming(size, simplex_units)
-        self.upper = _kaiming(size, simplex_units)
-        self.down = _kaiming(2 * size, simplex_dimensions)
-        self.pair = nn.Linear(dimensions + simplex_dimensions, pair_units)
-        self.out = nn.Linear(pair_units, 1)
+        self.lower = _kaiming(size, model.simplex_units)
+        self.upper = _kaiming(size, model.simplex_units)
+        self.down = _kaiming(2 * size, simplex)
+        self.pair = nn.Linear(dimensions + simplex, model.pair_units)
+        self.out = nn.Linear(model.pair_units, 1)
         start_net(self.pair, self.out)
-        share = torch.ones(dimensions + simplex_dimensions)
+        share = torch.ones(dimensions + simplex)
         share[dimensions:] = SIMPLEX_SHARE
         self.share: Tensor
         self.register_buffer("share", share, persistent=False)
@@ -404,15 +392,4 @@ class BScNets(GNNModel):
             edges = stored["sample"].numpy()
         else:
             edges = sample_edges(graph, self.sampled_edges, self.seed)
-        return BScNetsModule(
-            graph,
-            features=self.features,
-            normalise=self.normalise,
-            hidden=self.hidden,
-            dimensions=self.dimensions,
-            simplex_units=self.simplex_units,
-            simplex_dimensions=self.simplex_dimensions,
-            pair_units=self.pair_units,
-            dropout=self.dropout,
-            edges=edges,
-        )
+        return BScNetsModule(graph, self, edges)

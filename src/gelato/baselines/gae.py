@@ -29,20 +29,12 @@ States = tuple[Tensor, Tensor | None, Tensor]
 class GAEModule(LinkModule):
     """Two graph convolutions without biases; pairs are scored by inner products."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        normalise: bool,
-        hidden: int,
-        dimensions: int,
-        variational: bool,
-    ) -> None:
-        super().__init__(graph, features, normalise=normalise)
-        self.first = glorot(self.num_features, hidden)
-        self.mean = glorot(hidden, dimensions)
-        self.spread = glorot(hidden, dimensions) if variational else None
+    def __init__(self, graph: Graph, model: GAE) -> None:
+        super().__init__(graph, model.features, normalise=model.normalise)
+        shape = model.hidden, model.dimensions
+        self.first = glorot(self.num_features, model.hidden)
+        self.mean = glorot(*shape)
+        self.spread = glorot(*shape) if model.variational else None
 
     def prepare(self, graph: Graph) -> Inputs:
         """Return averages over neighbours, and features."""
@@ -184,14 +176,7 @@ class GAE(GNNModel):
         return self.training == "biased" and self.negatives == "weighted"
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> GAEModule:
-        return GAEModule(
-            graph,
-            features=self.features,
-            normalise=self.normalise,
-            hidden=self.hidden,
-            dimensions=self.dimensions,
-            variational=self.variational,
-        )
+        return GAEModule(graph, self)
 
     def _settings(self, split: EdgeSplit) -> NetworkSettings:
         redraw = self.redraw and self.negatives != "fixed"

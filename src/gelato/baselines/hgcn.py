@@ -13,7 +13,7 @@ from torch.nn import functional
 from gelato.baselines.shared_layers import hyperbolic as h
 from gelato.baselines.shared_layers.decoders import BallScorer
 from gelato.baselines.shared_layers.dots import pair_dots
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
+from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick, zeros
 from gelato.baselines.shared_layers.messages import SparseMatrix, row_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
@@ -31,29 +31,16 @@ RADIUS, TEMPERATURE = 2.0, 1.0  # of the Fermi-Dirac decoder
 class HGCNModule(LinkModule):
     """Moebius layers, averages in the tangent space, one curvature per layer."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        dimensions: int,
-        layers: int,
-        dropout: float,
-        curvature: float,
-        trainable_curvature: bool,
-    ) -> None:
-        super().__init__(graph, features, normalise=True)
-        self.dropout = dropout
-        widths = [self.num_features] + [dimensions] * layers
+    def __init__(self, graph: Graph, model: HGCN) -> None:
+        super().__init__(graph, model.features, normalise=True)
+        self.dropout = model.dropout
+        widths = [self.num_features] + [model.dimensions] * model.layers
         self.weights = nn.ParameterList(
             glorot(out, width, gain=math.sqrt(2)) for width, out in pairwise(widths)
         )
-        self.biases = nn.ParameterList(
-            nn.Parameter(torch.zeros(dimensions)) for _ in range(layers)
-        )
-        self.curvatures = nn.ParameterList(
-            nn.Parameter(torch.tensor(curvature), requires_grad=trainable_curvature)
-            for _ in range(layers + 1)
+        self.biases = zeros(*widths[1:])
+        self.curvatures = h.curvatures(
+            model.layers + 1, model.curvature, trainable=model.trainable_curvature
         )
 
     def prepare(self, graph: Graph) -> Inputs:
@@ -156,12 +143,4 @@ class HGCN(GNNModel):
     patience: int | None = 100
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> HGCNModule:
-        return HGCNModule(
-            graph,
-            features=self.features,
-            dimensions=self.dimensions,
-            layers=self.layers,
-            dropout=self.dropout,
-            curvature=self.curvature,
-            trainable_curvature=self.trainable_curvature,
-        )
+        return HGCNModule(graph, self)

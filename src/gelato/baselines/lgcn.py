@@ -13,7 +13,7 @@ from torch.nn import functional
 from gelato.baselines.shared_layers import hyperbolic as h
 from gelato.baselines.shared_layers.decoders import ProductScorer
 from gelato.baselines.shared_layers.dots import mix_edges, pair_dots
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot
+from gelato.baselines.shared_layers.link_module import LinkModule, glorot, zeros
 from gelato.baselines.shared_layers.messages import SparseMatrix
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
@@ -32,21 +32,11 @@ FURTHEST = 50.0  # squared distance beyond which training tells pairs no more ap
 class LGCNModule(LinkModule):
     """Lorentz layers, attention by distance, centroids in closed form."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        dimensions: int,
-        layers: int,
-        dropout: float,
-        activation: str,
-        curvature: float,
-        trainable_curvature: bool,
-    ) -> None:
-        super().__init__(graph, features, normalise=True)
-        self.dropout = dropout
-        self.activation = functional.elu if activation == "elu" else functional.relu
+    def __init__(self, graph: Graph, model: LGCN) -> None:
+        super().__init__(graph, model.features, normalise=True)
+        self.dropout = model.dropout
+        self.activation = getattr(functional, model.activation)
+        dimensions, layers = model.dimensions, model.layers
         widths = [self.num_features] + [dimensions] * layers
         gain = math.sqrt(2)
         self.weights = nn.ParameterList(
@@ -55,15 +45,9 @@ class LGCNModule(LinkModule):
         self.attention = nn.ParameterList(
             glorot(dimensions, dimensions, gain=gain) for _ in range(layers)
         )
-        self.biases, self.attention_biases = (
-            nn.ParameterList(
-                nn.Parameter(torch.zeros(dimensions)) for _ in range(layers)
-            )
-            for _ in range(2)
-        )
-        self.curvatures = nn.ParameterList(
-            nn.Parameter(torch.tensor(curvature), requires_grad=trainable_curvature)
-            for _ in range(layers + 1)
+        self.biases, self.attention_biases = zeros(*widths[1:]), zeros(*widths[1:])
+        self.curvatures = h.curvatures(
+            layers + 1, model.curvature, trainable=model.trainable_curvature
         )
 
     def prepare(self, graph: Graph) -> Inputs:
@@ -165,13 +149,4 @@ class LGCN(GNNModel):
     patience: int | None = 200
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> LGCNModule:
-        return LGCNModule(
-            graph,
-            features=self.features,
-            dimensions=self.dimensions,
-            layers=self.layers,
-            dropout=self.dropout,
-            activation=self.activation,
-            curvature=self.curvature,
-            trainable_curvature=self.trainable_curvature,
-        )
+        return LGCNModule(graph, self)

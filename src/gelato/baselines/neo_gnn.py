@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gelato.baselines.shared_layers.decoders import ProductNet, RowsOrHalf
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
+from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick, zeros
 from gelato.baselines.shared_layers.messages import (
     SparseMatrix,
     adjacency_pattern,
@@ -284,29 +284,15 @@ class NeoGNNModule(LinkModule):
 
     chunked = True
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        normalise: bool,
-        hidden: int,
-        layers: int,
-        edge_units: int,
-        pair_units: int,
-        dropout: float,
-        beta: float,
-    ) -> None:
-        super().__init__(graph, features, normalise=normalise)
-        self.dropout, self.beta = dropout, beta
-        widths = [self.num_features] + [hidden] * layers
+    def __init__(self, graph: Graph, model: NeoGNN) -> None:
+        super().__init__(graph, model.features, normalise=model.normalise)
+        self.dropout, self.beta, hidden = model.dropout, model.beta, model.hidden
+        widths = [self.num_features] + [hidden] * model.layers
         self.weights = nn.ParameterList(glorot(*width) for width in pairwise(widths))
-        self.biases = nn.ParameterList(
-            nn.Parameter(torch.zeros(hidden)) for _ in range(layers)
-        )
-        self.of_edge = _scalar(edge_units)
-        self.of_node = _scalar(pair_units)
-        self.of_overlap = _scalar(pair_units)
+        self.biases = zeros(*widths[1:])
+        self.of_edge = _scalar(model.edge_units)
+        self.of_node = _scalar(model.pair_units)
+        self.of_overlap = _scalar(model.pair_units)
         self.shares = nn.Parameter(torch.zeros(2))
         self.predictor = nn.ModuleList(
             [nn.Linear(hidden, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, 1)]
@@ -475,14 +461,4 @@ class NeoGNN(GNNModel):
         return super()._batching(num_edges)
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> NeoGNNModule:
-        return NeoGNNModule(
-            graph,
-            features=self.features,
-            normalise=self.normalise,
-            hidden=self.hidden,
-            layers=self.layers,
-            edge_units=self.edge_units,
-            pair_units=self.pair_units,
-            dropout=self.dropout,
-            beta=self.beta,
-        )
+        return NeoGNNModule(graph, self)

@@ -27,9 +27,9 @@ _FORWARD_SHARE = 0.35  # of a step's time
 class NBFNetModule(LinkModule):
     """A generalised Bellman-Ford recursion and a net on what it finds."""
 
-    def __init__(self, graph: Graph, *, dimensions: int, layers: int) -> None:
+    def __init__(self, graph: Graph, model: NBFNet) -> None:
         super().__init__(graph, None, normalise=False)
-        w = dimensions
+        w, layers = model.dimensions, model.layers
         # As embeddings and linear layers are initialised.
         bound = 1 / math.sqrt(w + SCALERS * _STATISTICS * w)
         self.query = nn.Parameter(torch.randn(w))
@@ -175,4 +175,4 @@ class NBFNet(GNNModel):
         return tuple(notes)
 
     def _build(self, graph: Graph, stored: dict[str, Any] | None) -> NBFNetModule:
-        return NBFNetModule(graph, dimensions=self.dimensions, layers=self.layers)
+        return NBFNetModule(graph, self)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gelato.baselines.seal.scorer import CHANNELS, WIDTH, SEALScorer
-from gelato.baselines.shared_layers.link_module import glorot
+from gelato.baselines.shared_layers.link_module import glorot, zeros
 from gelato.baselines.shared_layers.messages import FEATURES, SparseMatrix
 from gelato.baselines.shared_layers.subgraph_model import (
     Neighbours,
@@ -41,26 +41,16 @@ States = tuple[Neighbours, Tensor | None]
 class SEALModule(SubgraphModule):
     """Four graph convolutions, sort pooling, two flat convolutions, two layers."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str | None,
-        hops: int,
-        max_nodes: int | None,
-        hidden: int,
-        dropout: float,
-        top: int,
-    ) -> None:
-        super().__init__(graph, features, hops=hops, max_nodes=max_nodes)
-        self.hidden, self.dropout, self.kept = hidden, dropout, top
+    def __init__(self, graph: Graph, model: SEAL, top: int) -> None:
+        features = None if model.features == NO_FEATURES else model.features
+        super().__init__(graph, features, hops=model.hops, max_nodes=model.max_nodes)
+        self.hidden, self.dropout, self.kept = model.hidden, model.dropout, top
+        hidden = model.hidden
         self.register_buffer("top", torch.tensor(top))
         self.labels = nn.Embedding(LABELS, hidden)
         widths = [hidden + self.num_features, hidden, hidden, hidden, 1]
         self.weights = nn.ParameterList(glorot(*width) for width in pairwise(widths))
-        self.biases = nn.ParameterList(
-            nn.Parameter(torch.zeros(width)) for width in widths[1:]
-        )
+        self.biases = zeros(*widths[1:])
         self.per_node = nn.Linear(3 * hidden + 1, CHANNELS)
         self.second = nn.Conv1d(CHANNELS, _SECOND, WIDTH)
         self.inner = nn.Linear(_SECOND * (top // 2 - WIDTH + 1), _UNITS)
@@ -185,15 +175,7 @@ class SEAL(SubgraphModel):
         else:
             sizes = np.sort(self._measured(graph)[:, 0])
             top = max(_LEAST, int(sizes[math.ceil(_WHOLE * len(sizes)) - 1]))
-        return SEALModule(
-            graph,
-            features=None if self.features == NO_FEATURES else self.features,
-            hops=self.hops,
-            max_nodes=self.max_nodes,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            top=top,
-        )
+        return SEALModule(graph, self, top)
 
     def _pair_bytes(self, sizes: IntArray) -> FloatArray:
         # Products, averages and states of three layers, with gradients; indices.

@@ -31,6 +31,7 @@ from gelato.baselines.shared_layers.subgraphs import (
     gather,
     induce,
     label,
+    stable_order,
 )
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.tiles import column_tiles, rows_times
@@ -119,12 +120,21 @@ def _states(
 
 
 @numba.njit(cache=True, nogil=True)
+def _falling_order(count: int, keys: Any) -> Any:
+    """Return the positions of the first keys, largest first, ties in their order."""
+    turned = np.empty(count, np.float32)
+    for i in range(count):
+        turned[i] = -keys[i]
+    return stable_order(turned, np.empty(count, np.int64), np.empty(count, np.int64))
+
+
+@numba.njit(cache=True, nogil=True)
 def _keep(count: int, net: Any, work: Any, keys_out: Any, vectors: Any) -> int:
     """Write the keys, largest first, and the vectors of the nodes that are kept."""
     convolution, of_key, bias = net[5:]
     y, states, keys, _ = work
     kept = min(count, vectors.shape[0])
-    order = np.argsort(-keys[:count], kind="mergesort")
+    order = _falling_order(count, keys)
     part = np.empty((kept, CHANNELS), np.float32)
     for r in range(kept):
         key = keys[order[r]]

@@ -8,7 +8,7 @@ since x0 follows from it. Everything here is differentiable, also in c.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 SMALLEST_CURVATURE = 1e-4
 _TINY = 1e-15
@@ -22,6 +22,13 @@ _MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
 def positive_curvature(c: Tensor) -> Tensor:
     """Return a curvature that training may have pushed to 0 or below, made positive."""
     return c.clamp_min(SMALLEST_CURVATURE)
+
+
+def curvatures(count: int, start: float, *, trainable: bool) -> nn.ParameterList:
+    """Return the curvatures of some layers, learned or fixed."""
+    return nn.ParameterList(
+        nn.Parameter(torch.tensor(start), requires_grad=trainable) for _ in range(count)
+    )
 
 
 def norms(x: Tensor) -> Tensor:

@@ -107,6 +107,11 @@ def glorot(rows: int, columns: int, *, gain: float = 1.0) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(rows, columns), gain))
 
 
+def zeros(*widths: int) -> nn.ParameterList:
+    """Return biases of some layers."""
+    return nn.ParameterList(nn.Parameter(torch.zeros(width)) for width in widths)
+
+
 def pick(states: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the states of both ends of pairs."""
     return states.index_select(0, pairs[:, 0]), states.index_select(0, pairs[:, 1])

@@ -24,6 +24,41 @@ IntArray = npt.NDArray[np.int64]
 LEFT_OUT, PUT_IN, AS_IT_IS = 0, 1, 2
 
 
+# Runs that are sorted by insertion before they are merged.
+_RUN = 8
+
+
+# numba takes many seconds to compile its own stable argsort, in every kernel anew.
+@numba.njit(cache=True, nogil=True)
+def stable_order(keys: Any, order: Any, spare: Any) -> Any:
+    """Return the positions of ascending keys, equal ones in their order.
+
+    ``order`` and ``spare`` are arrays as long as ``keys``; one of them is returned.
+    """
+    n = keys.size
+    for i in range(n):
+        at, first = i, i - i % _RUN
+        while at > first and keys[i] < keys[order[at - 1]]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+    width = _RUN
+    while width < n:
+        for first in range(0, n, 2 * width):
+            middle, last = min(first + width, n), min(first + 2 * width, n)
+            i, j = first, middle
+            for k in range(first, last):
+                if j == last or (i < middle and keys[order[i]] <= keys[order[j]]):
+                    spare[k] = order[i]
+                    i += 1
+                else:
+                    spare[k] = order[j]
+                    j += 1
+        order, spare = spare, order
+        width *= 2
+    return order
+
+
 @numba.njit(cache=True, nogil=True)
 def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
     """Keep as many of ``nodes[start:stop]`` as fit below ``limit``; return the end.
@@ -31,13 +66,14 @@ def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
     Which ones follows from a scramble of their numbers, not from the numbers: those
     are often sorted by something that matters.
     """
-    keys = np.empty(stop - start, np.uint64)
-    for i in range(stop - start):
-        keys[i] = mix(nodes[start + i])
-    found = nodes[start:stop].copy()
-    order = np.argsort(keys, kind="mergesort")
+    size = stop - start
+    keys, found = np.empty(size, np.uint64), np.empty(size, np.int32)
+    for i in range(size):
+        found[i] = nodes[start + i]
+        keys[i] = mix(found[i])
+    order = stable_order(keys, np.empty(size, np.int64), np.empty(size, np.int64))
     kept = max(0, limit - start)
-    for i in range(stop - start):
+    for i in range(size):
         node = found[order[i]]
         place[node] = 0
         if i < kept:

@@ -177,12 +177,12 @@ class TLCGNNModule(LinkModule):
     ----------
     graph : Graph
         The training graph.
+    model : TLCGNN
+        Has the settings.
     folder : Path, optional
         Where images of the training graph are kept while they are computed.
     rehearse : bool
         Let ones stand for images of the training graph, to time everything else.
-    **others
-        See :class:`TLCGNN`.
     """
 
     chunked = True
@@ -190,30 +190,28 @@ class TLCGNNModule(LinkModule):
     def __init__(
         self,
         graph: Graph,
+        model: TLCGNN,
         *,
-        features: str,
-        normalise: bool,
-        hidden: int,
-        dimensions: int,
-        pair_units: int,
-        dropout: float,
-        hops: int,
-        hide_target: bool,
         folder: Path | None = None,
         rehearse: bool = False,
     ) -> None:
-        super().__init__(graph, features, normalise=normalise)
-        self.dropout = dropout
+        super().__init__(graph, model.features, normalise=model.normalise)
+        self.dropout = model.dropout
+        hidden, dimensions, units = model.hidden, model.dimensions, model.pair_units
         self.first = glorot(self.num_features, hidden)
         self.first_bias = nn.Parameter(torch.zeros(hidden))
         self.second = glorot(hidden, dimensions)
         self.second_bias = nn.Parameter(torch.zeros(dimensions))
-        self.pair = nn.Linear(dimensions + SIZE, pair_units)
-        self.out = nn.Linear(pair_units, 1)
+        self.pair = nn.Linear(dimensions + SIZE, units)
+        self.out = nn.Linear(units, 1)
         start_net(self.pair, self.out)
         place = None if folder is None else PartFolder.of(folder, graph)
         self._images = GraphImages(
-            graph, hops, hide_target=hide_target, place=place, rehearse=rehearse
+            graph,
+            model.hops,
+            hide_target=model.hide_target,
+            place=place,
+            rehearse=rehearse,
         )
 
     def prepare(self, graph: Graph) -> Inputs:
@@ -356,16 +354,5 @@ class TLCGNN(GNNModel):
         return images_seconds(split.train_graph, self.hops, edges=edges)
 
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> TLCGNNModule:
-        return TLCGNNModule(
-            graph,
-            features=self.features,
-            normalise=self.normalise,
-            hidden=self.hidden,
-            dimensions=self.dimensions,
-            pair_units=self.pair_units,
-            dropout=self.dropout,
-            hops=self.hops,
-            hide_target=self.hide_target,
-            folder=self._options.folder,
-            rehearse=self._rehearsing,
-        )
+        folder, rehearse = self._options.folder, self._rehearsing
+        return TLCGNNModule(graph, self, folder=folder, rehearse=rehearse)

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from gelato.baselines.gae import GAE, GAEModule
 from gelato.baselines.shared_layers.decoders import PairwiseScorer
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot
+from gelato.baselines.shared_layers.link_module import LinkModule, glorot, zeros
 from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.baselines.shared_layers.subgraph_model import (
@@ -141,33 +141,16 @@ States = tuple[Neighbours, Tensor, Tensor, Tensor]
 class WalkPoolModule(SubgraphModule):
     """Two graph convolutions give attention to edges; walks along it a profile."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        features: str,
-        hops: int,
-        max_nodes: int | None,
-        dimensions: int,
-        hidden: int,
-        units: int,
-        dropout: float,
-    ) -> None:
-        super().__init__(graph, features, hops=hops, max_nodes=max_nodes)
-        self.dimensions, self.hidden, self.dropout = dimensions, hidden, dropout
-        self.coder = GAEModule(
-            graph,
-            features=features,
-            normalise=False,
-            hidden=_CODER_UNITS,
-            dimensions=dimensions,
-            variational=True,
-        ).requires_grad_(False)
-        widths = [dimensions, hidden, hidden]
-        self.weights = nn.ParameterList(glorot(*width) for width in pairwise(widths))
-        self.biases = nn.ParameterList(
-            nn.Parameter(torch.zeros(width)) for width in widths[1:]
+    def __init__(self, graph: Graph, model: WalkPool) -> None:
+        super().__init__(
+            graph, model.features, hops=model.hops, max_nodes=model.max_nodes
         )
+        self.dimensions, hidden, units = model.dimensions, model.hidden, model.units
+        self.hidden, self.dropout = hidden, model.dropout
+        self.coder = GAEModule(graph, model.coder()).requires_grad_(False)
+        widths = [model.dimensions, hidden, hidden]
+        self.weights = nn.ParameterList(glorot(*width) for width in pairwise(widths))
+        self.biases = zeros(*widths[1:])
         # Queries and keys: an inner layer on all three representations, an outer one.
         self.inner = nn.ModuleList(nn.Linear(sum(widths), hidden) for _ in range(2))
         self.outer = nn.ModuleList(nn.Linear(hidden, HEADS * hidden) for _ in range(2))
@@ -400,28 +383,20 @@ class WalkPool(SubgraphModel):
     def _build(self, graph: Graph, stored: dict[str, Tensor] | None) -> WalkPoolModule:
         if stored is None:
             self._measured(graph)
-        return WalkPoolModule(
-            graph,
-            features=self.features,
-            hops=self.hops,
-            max_nodes=self.max_nodes,
-            dimensions=self.dimensions,
-            hidden=self.hidden,
-            units=self.units,
-            dropout=self.dropout,
-        )
+        return WalkPoolModule(graph, self)
 
     def _network_task(
         self, module: LinkModule, split: EdgeSplit, settings: NetworkSettings
     ) -> SubgraphTask:
         if not self._rehearsing:
-            trained = self._coder().fit(split).module_
+            trained = self.coder().fit(split).module_
             module.get_submodule("coder").load_state_dict(trained.state_dict())
         # The auto-encoder draws states that nobody uses: not from the user's generator.
         with torch.random.fork_rng(devices=[]):
             return super()._network_task(module, split, settings)
 
-    def _coder(self) -> GAE:
+    def coder(self) -> GAE:
+        """Return the auto-encoder that gives nodes their representations."""
         return GAE(
             hidden=_CODER_UNITS,
             dimensions=self.dimensions,
@@ -445,7 +420,7 @@ class WalkPool(SubgraphModel):
 
     def preparation_seconds(self, split: EdgeSplit) -> float:
         """Forecast the training of the auto-encoder."""
-        coder = self._coder()
+        coder = self.coder()
         times = time_steps(coder, split, seconds=_REHEARSED)
         if times is None:
             return 0.0
