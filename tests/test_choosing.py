@@ -66,10 +66,33 @@ def choose(split, seconds, **options):
     return choose_model(split, seconds=seconds, **options)
 
 
-class TestUntrained:
-    """Time enough for all, so that the clock decides nothing."""
+@pytest.fixture(scope="module")
+def split():
+    return split_of(homophilous)
 
-    @pytest.mark.parametrize("draw", GRAPHS, ids=lambda draw: draw.__name__)
+
+@pytest.fixture(scope="module")
+def choice(split):
+    """Time enough for all, so that the clock decides nothing."""
+    return choose(split, 60, seed=3, train=False)
+
+
+# Something to find in attributes, nothing, and something in between.
+FEW = {"keywords", "useless_attributes", "small"}
+
+
+class TestUntrained:
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            pytest.param(
+                draw,
+                id=draw.__name__,
+                marks=[] if draw.__name__ in FEW else pytest.mark.slow,
+            )
+            for draw in GRAPHS
+        ],
+    )
     def test_not_below_the_best_plain_heuristic(self, draw):
         split = split_of(draw)
         choice = choose(split, 60, train=False)
@@ -91,8 +114,7 @@ class TestUntrained:
         assert set(learned["model"]) == {"stack"}
         assert choice.seconds < 20
 
-    def test_everything_is_recorded(self):
-        choice = choose(split_of(homophilous), 60, seed=3, train=False)
+    def test_everything_is_recorded(self, choice):
         table = choice.candidates
         assert table["chosen"].sum() == 1
         assert table.filter("chosen")["model"].item() == choice.name
@@ -105,21 +127,19 @@ class TestUntrained:
         assert len(kept["candidates"]) == table.height
         assert "\n" not in choice.reason
 
-    def test_values_are_those_of_evaluate(self):
-        split = split_of(homophilous)
-        choice = choose(split, 60, train=False)
+    def test_values_are_those_of_evaluate(self, split, choice):
         for row in choice.candidates.filter(kind="plain", model="cn").to_dicts():
             found = gelato.evaluate(gelato.make("cn").fit(split), split, part="valid")
             assert row["ap"] == found.ap
             assert row["prec@100%"] == found.precision_at(1.0)
         assert choice.model.split_ is split
 
-    def test_test_edges_are_not_looked_at(self):
-        split = split_of(homophilous)
+    def test_test_edges_are_not_looked_at(self, split, choice):
         graph = split.graph.with_edges(np.concatenate([split.train, split.valid]))
         blind = EdgeSplit(graph, split.train, split.valid, split.test[:0], kind="given")
-        chosen = [choose(part, 60, train=False).candidates for part in (split, blind)]
-        one, two = (x.select("model", "parameters", "ap", "chosen") for x in chosen)
+        both = choice, choose(blind, 60, seed=3, train=False)
+        names = ("model", "parameters", "ap", "chosen")
+        one, two = (x.candidates.select(*names) for x in both)
         assert one.equals(two)
 
     def test_few_validation_edges_are_helped_out_by_training_edges(self):
@@ -160,8 +180,7 @@ class TestUntrained:
         choice = choose(split_edges(graph, valid=0.2), 1e-9)
         assert choice.name == "pa"  # common neighbours are for undirected graphs
 
-    def test_the_reason_quotes_what_decided(self):
-        choice = choose(split_of(homophilous), 60, train=False)
+    def test_the_reason_quotes_what_decided(self, choice):
         row = choice.candidates.filter("chosen").row(0, named=True)
         assert row["mean_ap"] != row["ap"]
         said = f"AP {100 * row['mean_ap']:.2f} % on 10 held-out parts (mean)"
@@ -198,6 +217,7 @@ class TestUntrained:
             choose_model(split_edges(split.graph, valid=0.0), seconds=1)
 
 
+@pytest.mark.slow
 class TestTrained:
     def test_parameters_give_the_chosen_training_again(self):
         split = split_of(few_nodes)

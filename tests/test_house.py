@@ -31,8 +31,13 @@ house = _script()
 
 
 @pytest.fixture(scope="module")
-def counted():
-    return house.numbers(house.modules())
+def every():
+    return house.modules()
+
+
+@pytest.fixture(scope="module")
+def counted(every):
+    return house.numbers(every)
 
 
 def test_what_has_been_reached_is_kept(counted):
@@ -54,8 +59,8 @@ def test_what_runs_is_seen(counted):
     assert {"gelato.graph.graph", "gelato.io.read"} <= set(reading)
 
 
-def test_a_name_from_a_door_belongs_to_the_module_that_defines_it():
-    found = house.importers(house.modules())
+def test_a_name_from_a_door_belongs_to_the_module_that_defines_it(every):
+    found = house.importers(every)
     assert "gelato.models.base" in found["gelato.graph.graph"]
     assert "gelato.graph" not in found["gelato.graph.graph"]
     # The registry and the front door name modules as text.

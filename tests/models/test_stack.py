@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import gelato
-from gelato.engines.packing import pack, unpack
+from gelato.engines.ray_cluster import pack, unpack
 from gelato.errors import GelatoError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
 from gelato.splits import EdgeSplit, split_edges
