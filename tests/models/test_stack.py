@@ -425,8 +425,7 @@ def test_it_is_tuned_like_every_model(split):
 
 
 def test_its_scorer_travels_to_workers(split, model):
-    packed = pack(model.scorer(split.train_graph))
-    again = unpack(packed.to_array(), packed.spans)
+    again = unpack(pack(model.scorer(split.train_graph)))
     rows = np.arange(split.graph.num_nodes)
     np.testing.assert_array_equal(
         again.score_rows(rows), all_scores(model, split.train_graph)
