@@ -54,15 +54,17 @@ def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> 
 
 
 @numba.njit(cache=True, nogil=True)
-def _twice(graph: Any, values: Any, once: Any, out: Any) -> None:
-    """Write ``N^2`` times a block of columns; ``once`` is left with ``N`` times it."""
+def _times(graph: Any, values: Any, out: Any) -> None:
+    """Write ``N`` times a block of columns."""
     indptr, indices, data = graph
-    for source, target in ((values, once), (once, out)):
-        for v in range(indptr.size - 1):
-            row = target[v]
-            row[:] = 0.0
-            for slot in range(indptr[v], indptr[v + 1]):
-                row += data[slot] * source[indices[slot]]
+    width = values.shape[1]
+    for v in range(indptr.size - 1):
+        row = out[v]
+        row[:] = 0.0
+        for slot in range(indptr[v], indptr[v + 1]):
+            weight, source = data[slot], values[indices[slot]]
+            for c in range(width):
+                row[c] += weight * source[c]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -81,18 +83,23 @@ def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
     start, out : (n, b) float64
         The columns, and what they become.
     """
-    n = len(start)
+    n, width = start.shape
     before, now = start.copy(), np.empty_like(start)
     once, square = np.empty_like(start), np.empty_like(start)
-    _twice(graph, before, once, square)
+    _times(graph, before, once)
+    _times(graph, once, square)
     for v in range(n):
-        now[v] = 2.0 * square[v] - before[v]
-        out[v] = coefficients[0] * before[v] + coefficients[1] * now[v]
+        for c in range(width):
+            now[v, c] = 2.0 * square[v, c] - before[v, c]
+            out[v, c] = coefficients[0] * before[v, c] + coefficients[1] * now[v, c]
     for k in range(2, coefficients.size):
-        _twice(graph, now, once, square)
+        _times(graph, now, once)
+        _times(graph, once, square)
         for v in range(n):
-            before[v] = 4.0 * square[v] - 2.0 * now[v] - before[v]
-            out[v] += coefficients[k] * before[v]
+            for c in range(width):
+                term = 4.0 * square[v, c] - 2.0 * now[v, c] - before[v, c]
+                out[v, c] += coefficients[k] * term
+                before[v, c] = term
         before, now = now, before
 
 
