@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.row_lists import merge_near
@@ -65,13 +66,14 @@ class StackScorer:
     @cached_property
     def _rows(self) -> tuple[Any, Any, Any]:
         """The candidates as CSR, in both directions."""
-        u, v = self.pairs.T
-        ends, others = np.r_[u, v], np.r_[v, u]
-        order = np.lexsort((others, ends))
-        counts = np.bincount(ends, minlength=self.num_nodes)
-        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        both = np.r_[self.scores, self.scores]
-        return indptr, others[order].astype(np.int32), both[order]
+        u, v = self.pairs.T.astype(np.int32)
+        # Pairs are sorted: with the larger nodes' rows first, columns are in order.
+        places = (np.concatenate([v, u]), np.concatenate([u, v]))
+        both = np.concatenate([self.scores, self.scores])
+        shape = (self.num_nodes, self.num_nodes)
+        rows = sp.csr_array(sp.coo_array((both, places), shape=shape))
+        indices = rows.indices.astype(np.int32, copy=False)
+        return rows.indptr.astype(np.int64), indices, rows.data
 
     @cached_property
     def near_bounds(self) -> IntArray:
