@@ -278,7 +278,7 @@ class Measures:
         pattern = sp.csr_array(own.rows.astype(bool).astype(np.float64))
         u, v = self.graph.edges.T
         shared = np.zeros(pattern.shape[1])
-        step = 1 << 16
+        step = 1 << 13  # counts are whole numbers: no bit depends on it
         for at in range(0, len(u), step):
             both = pattern[u[at : at + step]] * pattern[v[at : at + step]]
             shared += np.asarray(both.sum(axis=0)).ravel()
