@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from gelato.errors import UnknownNameError, UsageError
+from gelato.text import builtin
 
 SEARCHES = ("line", "grid", "free")
 Check = Callable[[str, Any], None]
@@ -50,7 +51,7 @@ class Parameter:
         if self.check is None or (value is None and self.optional):
             return
         try:
-            self.check(name, value)
+            self.check(name, builtin(value))
         except UsageError as error:
             hint = error.hint or f"Its default is {self.default!r}."
             raise type(error)(error.problem, hint=hint) from None

@@ -17,6 +17,20 @@ def count(value: int | float) -> str:
     return f"{round(value):,}"
 
 
+def builtin(value: Any) -> Any:
+    """Return a number or text of numpy as Python's own, so that messages quote it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f"{np.int64(3)!r} is {builtin(np.int64(3))!r}"
+    'np.int64(3) is 3'
+    """
+    if isinstance(value, tuple):
+        return tuple(map(builtin, value))
+    return value.item() if type(value).__module__ == "numpy" else value
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return a count with its noun: ``1 edge``, ``2 edges``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

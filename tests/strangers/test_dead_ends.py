@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import polars as pl
 import pytest
 
 import gelato
-from gelato.errors import UsageError
+from gelato.errors import GelatoError, UsageError
 
 EDGES = "".join(f"n{i},n{(i + k) % 20}\n" for i in range(20) for k in (1, 2, 5))
 
@@ -191,3 +192,29 @@ def test_heat_maps_of_two_kinds_show_both(tmp_path):
     kinds = [str(node)[0] for node in maps["nodes"]]
     assert {"c", "p"} == set(kinds)
     assert sorted(kinds) in (kinds, kinds[::-1])  # one kind after the other
+
+
+def test_messages_quote_numpy_values_as_people_write_them():
+    graph = gelato.read_graph([(1, 2), (2, 3), (3, 1), (3, 4)])
+    model = gelato.make("cn").fit(graph)
+    words = gelato.read_graph([("a", "b"), ("b", "c")])
+    wrong = (
+        lambda: graph.index_of(np.int64(99)),
+        lambda: words.index_of(np.str_("zz")),
+        lambda: words.between([np.str_("zz")]),
+        lambda: gelato.make("ac", t=np.int64(-1)),
+        lambda: gelato.make("ac", self_loops=np.str_("x")),
+        lambda: gelato.make("gelato", lr=np.float64(-1)),
+        lambda: gelato.make(np.str_("acc")),
+        lambda: model.predict(pairs=np.array([[1, 1]])),
+        lambda: gelato.read_graph([("a", "b")], time=np.int64(7)),
+        lambda: gelato.split_edges(graph, valid=np.float64(1.5)),
+    )
+    for call in wrong:
+        with pytest.raises(GelatoError) as refused:
+            call()
+        assert "np." not in str(refused.value)
+    with pytest.raises(UsageError, match="share of the edges"):
+        gelato.split_edges(graph, valid=None)
+    with pytest.raises(GelatoError, match="no model called None"):
+        gelato.make(None)

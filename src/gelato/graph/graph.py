@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.errors import InputError, UnsupportedGraphError
-from gelato.text import html_facts
+from gelato.text import builtin, html_facts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -649,7 +649,7 @@ def unknown_node(node: Hashable, known_ids: npt.NDArray[Any]) -> str:
     """Return the message for an id that no node has, naming the nearest ids."""
     import difflib
 
-    index = known_ids.tolist()
+    index, node = known_ids.tolist(), builtin(node)
     text = str(node)
     same = [known for known in index if str(known).strip() == text.strip()]
     if same:

@@ -21,6 +21,7 @@ import numpy as np
 from gelato.errors import InputError
 from gelato.graph import FloatArray
 from gelato.io.delimited import decode, gunzip, parse_delimited, read_bytes
+from gelato.text import builtin
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +72,7 @@ class Table:
     def column(self, wanted: Column, role: str) -> str:
         """Return the name of a column given by name or by position from 0."""
         names = self.frame.columns
+        wanted = builtin(wanted)
         if isinstance(wanted, str) and wanted in names:
             return wanted
         if isinstance(wanted, int) and not isinstance(wanted, bool):

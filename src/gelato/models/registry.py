@@ -27,6 +27,7 @@ from gelato.errors import (
 )
 from gelato.heuristics.declared import listed
 from gelato.parameters import parameters_of, refuse_threads
+from gelato.text import builtin
 
 if TYPE_CHECKING:
     from gelato.storage import Run
@@ -188,10 +189,10 @@ def model_class(name: str) -> Callable[..., Any]:
     known = _registry()
     entry = known.get(name)
     if entry is None:
-        near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+        near = difflib.get_close_matches(str(name), known, n=2, cutoff=0.5)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownNameError(
-            f"There is no model called {name!r}.{meant}",
+            f"There is no model called {builtin(name)!r}.{meant}",
             hint=f"Models: {', '.join(known)}.",
         )
     return entry.load()
@@ -280,7 +281,7 @@ def register(name: str, *, summary: str = "") -> Callable[[Registered], Register
     """Add a model of one's own under a name (a class decorator).
 
     Anything that has ``score_rows(rows) -> (len(rows), n)`` or ``scorer(graph)``
-    joins in.
+    takes part.
     """
     if name in _registry():
         raise UsageError(

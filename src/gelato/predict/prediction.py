@@ -27,6 +27,7 @@ from gelato.ranking.best import ScoredPairs, best_capped
 from gelato.ranking.candidates import Candidates
 from gelato.ranking.journal import Progress
 from gelato.ranking.scorers import RowScorer
+from gelato.text import builtin
 
 __all__ = [
     "Prediction",
@@ -288,7 +289,7 @@ def _as_indices(graph: Graph, pairs: Any) -> IntArray:
     wrong = next((pair for pair in listed if len(pair) < 2 or pair[0] == pair[1]), None)
     if wrong is not None:
         raise InputError(
-            f"{wrong} is not a pair of two different nodes.",
+            f"{builtin(wrong)} is not a pair of two different nodes.",
             hint="Give pairs (source, target).",
         )
     indices = [(graph.index_of(a), graph.index_of(b)) for a, b, *_ in listed]

@@ -27,7 +27,7 @@ _ABOUT = {
     "input adjacency": ("weight", "the edges that the model was given", False),
     "enhanced adjacency": (
         "weight",
-        "edges and similarity pairs, as the model weighs them",
+        "edges and similarity pairs, with the weights of the model",
         False,
     ),
     "attribute distance": (

@@ -263,7 +263,7 @@ def _part_sizes(graph: Graph, valid: float, test: float) -> tuple[int, int]:
 
 def _check_shares(valid: float, test: float) -> None:
     for name, share in (("valid", valid), ("test", test)):
-        if not 0 <= share < 1:
+        if not isinstance(share, int | float | np.number) or not 0 <= share < 1:
             raise UsageError(
                 f"{name} must be a share of the edges in [0, 1), not {share}."
             )
