@@ -34,7 +34,7 @@ from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 MOST_DIRECT = 15_000
 """Most nodes for the direct form: 1.8 GB in double precision."""
 MOST_STEPS = 1e12
-"""Most steps along edges for the series: a quarter of an hour on two cores, about."""
+"""Most steps along edges for the series: minutes, not seconds, on two cores."""
 
 _WIDTH = 16  # columns of a block of the series
 _PRECISE = 1e-13  # what the series may leave out, of its largest term
@@ -51,7 +51,7 @@ _CHUNKS = 64
 def ease(graph: Graph) -> RowScorer:
     """Score a pair by the ridge walk, exactly where the graph is small enough.
 
-    Exactly means all pairs: to about 30,000 nodes of average degree 6. Beyond,
+    Exactly means all pairs: to about 25,000 nodes of average degree 6. Beyond,
     scores are approximate, and 0 for pairs that are far from each other.
 
     Examples
