@@ -431,7 +431,7 @@ def _splits(experiment: Experiment, results: Path) -> list[Table]:
         tables.append(Table(header, tuple(texts), title=dataset, missing=missing))
         for k in FIRST:
             both = _paired(first, found.get(names[-1], {}), f"prec@{k}")
-            if len(both) > 1:
+            if len(names) == 2 and len(both) > 1:
                 beside.append((dataset, str(k), *_difference(both)))
     columns = ("graph", "first pairs", *names, "difference", "standard error", "")
     title = f"Precision among the first pairs beside {names[-1]}, mean over splits, %"
