@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gelato
 from gelato.text import (
     degree,
     duration,
+    notebook_progress,
     percent,
     percent_difference,
     percent_margin,
@@ -75,3 +80,54 @@ def test_safe_text_keeps_what_can_be_shown():
     assert printable("Zoë [bold] 東京") == "Zoë [bold] 東京"
     assert printable("a\x1b[2Jb\nc") == r"a\x1b[2Jb\nc"
     assert len(shortened("x" * 99)) == 40
+
+
+class TestNotebookProgress:
+    @pytest.fixture
+    def pages(self, monkeypatch):
+        """Stand in for IPython, and keep what a notebook would show."""
+        shown = []
+        handle = types.SimpleNamespace(update=shown.append)
+        shell = type("ZMQInteractiveShell", (), {})()
+        outside = types.ModuleType("IPython")
+        outside.get_ipython = lambda: shell
+        display = types.ModuleType("IPython.display")
+        display.HTML = str
+        display.display = lambda page, display_id: shown.append(page) or handle
+        monkeypatch.setitem(sys.modules, "IPython", outside)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        return shown
+
+    def test_a_bar_comes_and_goes(self, pages):
+        with notebook_progress("choosing <a model>") as tell:
+            tell("<b>", 1, 4)
+            tell("", 2, 4)  # too soon after the first
+            tell("", 4, 4)
+        first, second, last, end = pages
+        assert first == "choosing &lt;a model&gt;"
+        assert "value='1' max='4'" in second
+        assert "&lt;b&gt;" in second
+        assert "value='4' max='4'" in last
+        assert end == ""
+
+    def test_choosing_and_training_show_one(self, pages):
+        from support.attributed_graphs import homophilous
+
+        graph = homophilous(0, n=60, topics=4)
+        split = gelato.split_edges(graph, valid=0.2)
+        gelato.choose_model(split, seconds=5, train=False)
+        assert any("<progress" in page for page in pages)
+        pages.clear()
+        gelato.make("gelato", epochs=2, batches=2, hidden=4).fit(split)
+        assert any("epoch 2" in page for page in pages)
+        pages.clear()
+        told = []
+        choice = {"seconds": 5, "train": False}
+        gelato.choose_model(split, **choice, progress=lambda *x: told.append(x))
+        assert told
+        assert not any("<progress" in page for page in pages)
+
+    def test_there_is_none_elsewhere(self, monkeypatch):
+        monkeypatch.delitem(sys.modules, "IPython", raising=False)
+        with notebook_progress("x") as tell:
+            assert tell is None

@@ -182,7 +182,8 @@ def choose_model(
     threads : int, optional
         Number of threads (:func:`gelato.use_threads`); does not change the result.
     progress : callable, optional
-        Told (what is tried, seconds gone, seconds in all).
+        Told (what is tried, seconds gone, seconds in all). Default: a bar in
+        notebooks.
 
     Examples
     --------
@@ -194,8 +195,9 @@ def choose_model(
     if not seconds > 0:
         raise UsageError(f"The time budget is {seconds} s, but must be positive.")
     split = as_split(split)
-    with use_threads(threads):
-        trials = Trials(split, seconds=seconds, seed=seed, progress=progress)
+    with use_threads(threads), text.notebook_progress("choosing a model") as shown:
+        told = shown if progress is None else progress
+        trials = Trials(split, seconds=seconds, seed=seed, progress=told)
         tried = trials.run(train=train)
     best, reason = _select(tried, seed)
     rows = [{**entry.to_dict(), "chosen": entry is best} for entry in tried]

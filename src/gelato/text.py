@@ -6,10 +6,16 @@ The only place that rounds, and the only one that makes ids from outside harmles
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from html import escape
+from importlib import import_module
+from time import monotonic
 from typing import Any
+
+_BAR_SECONDS = 0.2  # between two looks of a bar in a notebook
 
 
 def count(value: int | float) -> str:
@@ -182,6 +188,36 @@ def html_facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
     return (
         f"<table><caption>{escape(printable(title))}</caption>{''.join(lines)}</table>"
     )
+
+
+@contextmanager
+def notebook_progress(
+    title: str,
+) -> Iterator[Callable[[str, float, float], None] | None]:
+    """Yield a callback (what, done, in all) behind a bar in a notebook; None elsewhere.
+
+    Plain HTML that IPython updates: no package of widgets is needed.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        yield None
+        return
+    notebook: Any = import_module("IPython.display")
+    handle = notebook.display(notebook.HTML(escape(title)), display_id=True)
+    shown_at = 0.0
+
+    def tell(what: str, done: float, total: float) -> None:
+        nonlocal shown_at
+        if done < total and monotonic() - shown_at < _BAR_SECONDS:
+            return
+        shown_at = monotonic()
+        bar = f"<progress value='{done:g}' max='{total:g}'></progress>"
+        handle.update(notebook.HTML(f"{bar} {escape(printable(what or title))}"))
+
+    try:
+        yield tell
+    finally:
+        handle.update(notebook.HTML(""))
 
 
 def plain_id(value: Any) -> str | int:

@@ -144,6 +144,7 @@ def test_notebooks_show_tables_and_figures(split):
     assert isinstance(result.plot(), Figure)
     table = gelato.compare(split, ["cn", "aa"])
     assert isinstance(gelato.plot_comparison(table), Figure)
+    assert isinstance(table.plot(), Figure)
 
 
 def test_tables_for_papers(command, edges, tmp_path):

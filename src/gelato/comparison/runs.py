@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -58,6 +58,20 @@ class Run:
     total: int
 
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Comparison(pl.DataFrame):
+    """What :func:`gelato.compare` measured: a polars frame with one row per run."""
+
+    def plot(self, *, against: str | None = None) -> Figure:  # type: ignore[override]
+        """Draw models with their intervals; see :func:`gelato.plot_comparison`."""
+        from gelato.report.figures import plot_comparison
+
+        return plot_comparison(self, against=against)
+
+
 def compare(
     data: Graph | EdgeSplit | Sequence[EdgeSplit],
     models: Sequence[str | Any] | Mapping[str, Any],
@@ -70,7 +84,7 @@ def compare(
     threads: int | None = None,
     engine: Engine | str | None = None,
     progress: Report | None = None,
-) -> pl.DataFrame:
+) -> Comparison:
     """Fit and evaluate models on the same splits and return one row per run.
 
     What the table tells, with confidence intervals and paired differences, is
@@ -127,7 +141,7 @@ def compare(
             budget=Budget.given(tune_trials, tune_seconds),
             progress=progress,
         )
-        return as_table(list(rows))
+        return Comparison(as_table(list(rows)))
 
 
 def draw_splits(

@@ -19,6 +19,7 @@ from gelato.models.base import Model
 from gelato.parameters import Dimension, Parameter, number, unlisted, whole
 from gelato.splits import EdgeSplit, as_data, split_edges
 from gelato.storage import Run, make_folder
+from gelato.text import notebook_progress
 from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import (
     PLAIN,
@@ -94,20 +95,29 @@ class TrainedModel(Model):
             Go on from the folder's checkpoint, if there is one.
         on_epoch, on_step : callable, optional
             Told of every epoch and every step; see :func:`gelato.training.loop.train`.
+            Without them notebooks show a bar.
         """
         split = self._begin(data)
         if split is None:
             return self
         place = None if folder is None else Path(folder)
-        self._options = FitOptions(place, resume, on_epoch, on_step)
-        try:
-            task = self._task(split)
-            self.steps_ = task.batches
-            self.training_ = self._trained(task, split)
-            task.module.eval()
-            self._keep(task)
-        finally:
-            self._options = PLAIN
+        with notebook_progress(f"training {self.name}") as shown:
+
+            def show(entry: dict[str, Any], state: Any) -> None:
+                assert shown is not None
+                shown(f"epoch {entry['epoch']}", entry["epoch"], self.epochs)
+
+            if on_epoch is None and shown is not None:
+                on_epoch = show
+            self._options = FitOptions(place, resume, on_epoch, on_step)
+            try:
+                task = self._task(split)
+                self.steps_ = task.batches
+                self.training_ = self._trained(task, split)
+                task.module.eval()
+                self._keep(task)
+            finally:
+                self._options = PLAIN
         return self
 
     def untrained(self, split: EdgeSplit) -> Any:
