@@ -20,6 +20,7 @@ NAMES = gelato.model_names()
 # Trained models learn for a moment only.
 QUICK = {
     "gelato": {"epochs": 2, "batches": 2, "hidden": 8},
+    "gelato2": {"epochs": 2, "batches": 2, "hidden": 8},
     "mlp": {"epochs": 2, "batches": 2, "hidden": 8},
     "mlp+ac": {"epochs": 2, "batches": 2, "hidden": 8},
     "mlp+cos+ac": {"epochs": 2, "batches": 2, "hidden": 8},

@@ -96,6 +96,12 @@ _BUILTIN = (
         "graph enhanced by a learned MLP, ranked by autocovariance",
     ),
     (
+        "gelato2",
+        "trained",
+        "models.gelato2:Gelato2",
+        "walks on learned edge weights, combined by a learned readout",
+    ),
+    (
         "gae",
         "gnn",
         "baselines.gae:GAE",

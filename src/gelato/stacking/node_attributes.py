@@ -73,10 +73,18 @@ def node_attributes(graph: Graph) -> NodeAttributes | None:
 
 
 def low_rank(matrix: sp.csr_array, dimensions: int) -> Factors:
-    """Return unit rows whose dot products follow those of a matrix's rows.
+    """Return unit rows whose dot products follow those of a matrix's rows."""
+    _, reached, turn = _directions(matrix, dimensions)
+    with single_blas_thread():
+        return unit_factors(reached @ turn)
+
+
+def _directions(matrix: sp.csr_array, dimensions: int) -> tuple[Any, Any, Any]:
+    """Return a basis of the leading right singular vectors, and where rows are in it.
 
     A randomised singular value decomposition with a fixed start, on one thread: the
-    same bits every time.
+    same bits every time. The vectors are ``basis @ turn``, ``reached`` is
+    ``matrix @ basis``.
     """
     n, r = matrix.shape
     k = min(dimensions, n, r)
@@ -87,8 +95,58 @@ def low_rank(matrix: sp.csr_array, dimensions: int) -> Factors:
             basis = np.linalg.qr(matrix.T @ (matrix @ basis))[0]
         reached = matrix @ basis  # (n, k + more)
         turn = np.linalg.eigh(reached.T @ reached)[1][:, ::-1][:, :k]
-        found = reached @ turn
-    return unit_factors(found)
+    return basis, reached, turn
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeBasis:
+    """Leading directions of the attributes of one graph, for the nodes of others too.
+
+    Parameters
+    ----------
+    mean, scale : (r,) float32
+        Taken from every attribute, and what it is multiplied by then.
+    directions : (r, k) float32
+        k is a multiple of 4, padded by zeros.
+    """
+
+    mean: Factors
+    scale: Factors
+    directions: Factors
+
+    @classmethod
+    def of(cls, graph: Graph, dimensions: int = DIMENSIONS) -> AttributeBasis:
+        """Return that of a graph; no directions where attributes tell nothing apart."""
+        own, r = node_attributes(graph), graph.num_attributes
+        mean, scale = np.zeros(r, np.float32), np.ones(r, np.float32)
+        if own is None:
+            return cls(mean, scale, np.zeros((r, 0), np.float32))
+        if own.sparse:
+            scale[:] = np.sqrt(own.rarity)
+        else:
+            dense = sp.csr_array(graph.attributes, dtype=np.float64).toarray()
+            mean[:], spread = dense.mean(axis=0), dense.std(axis=0)
+            scale[:] = np.divide(1.0, spread, out=np.zeros(r), where=spread > 0)
+        made = cls(mean, scale, np.zeros((r, 0), np.float32))
+        basis, _, turn = _directions(made._seen(graph.attributes), dimensions)
+        with single_blas_thread():
+            found = basis @ turn
+        room = np.zeros((r, -(-found.shape[1] // 4) * 4), np.float32)
+        room[:, : found.shape[1]] = found
+        return cls(mean, scale, room)
+
+    def factors(self, attributes: Any) -> Factors:
+        """Return the unit factors of nodes with the same attributes."""
+        if not self.directions.shape[1]:
+            return np.zeros((attributes.shape[0] if attributes is not None else 0, 0))
+        with single_blas_thread():
+            return unit_factors(self._seen(attributes) @ self.directions)
+
+    def _seen(self, attributes: Any) -> sp.csr_array:
+        values = sp.csr_array(attributes, dtype=np.float64)
+        if self.mean.any():
+            values = sp.csr_array(values.toarray() - self.mean)
+        return _unit_rows(sp.csr_array(values @ sp.diags_array(self.scale)))
 
 
 def unit_factors(values: Any) -> Factors:

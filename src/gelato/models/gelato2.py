@@ -1,0 +1,209 @@
+"""Gelato 2: learned edge weights, short walks, and a learned readout of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gelato.explain.explanation import Explanation
+from gelato.explain.pair import explain_pair
+from gelato.graph import Graph
+from gelato.models.enhanced import EnhancedModel
+from gelato.models.mlp import LEARNING_RATES
+from gelato.models.trained import WIDTHS, TrainedModel, fill_module
+from gelato.nn.enhancement import EnhancedGraph
+from gelato.nn.readout import ReadoutGraph, ReadoutModule, ReadoutScorer
+from gelato.parameters import Dimension, constant, number, whole
+from gelato.ranking.scorers import ClosedForm, WalkScorer
+from gelato.splits import EdgeSplit
+from gelato.stacking.node_attributes import AttributeBasis
+from gelato.storage import Run
+from gelato.training.loop import Task, Training
+from gelato.training.readout_task import ReadoutTask
+
+
+class Gelato2(TrainedModel, EnhancedModel):
+    """Walks on learned edge weights, combined by a learned readout.
+
+    A small network on low-rank attributes, degrees and shared neighbours weighs each
+    edge and each attribute-similar pair. Walks of two and of three edges on these
+    weights, both degrees and the cosine of the attributes are read out by a second
+    network. Both are trained end to end: a step hides a batch of edges and ranks them
+    above all other pairs. A hidden edge that is similar stays as a similar pair, as a
+    test edge does. Works without attributes, too.
+
+    Parameters
+    ----------
+    eta : float
+        Similarity pairs to add, as a share of the edges.
+    hidden : int
+        Units of a node's layer and of the edge network.
+    units : int
+        Hidden units of the readout.
+    lr, epochs, batches
+        Learning rate of Adam, epochs, and steps per epoch; a step hides
+        ``1 / batches`` of the edges.
+    metric, validate_every, patience
+        What selects the epoch, how often it is measured (each time ranks all pairs),
+        and how many measurements without a better one end the training (default:
+        never).
+    valid : float
+        Share of the edges held out for validation when fitted on a bare graph.
+    seed : int
+        Decides initial weights, batches and negatives.
+
+    Attributes
+    ----------
+    module_ : ReadoutModule
+        Both networks.
+    notes_ : tuple of str
+        What people should know.
+
+    Examples
+    --------
+    >>> Gelato2(eta=0.5, seed=1)
+    Gelato2(eta=0.5, seed=1)
+    """
+
+    name = "gelato2"
+    summary = "walks on learned edge weights, combined by a learned readout"
+    undirected_only = True
+    search_space: ClassVar = {
+        "eta": Dimension((1.0, 0.0, 0.5), 0.0, 2.0, step=0.1),
+        "lr": LEARNING_RATES,
+        "hidden": WIDTHS,
+    }
+
+    eta: float = number(1.0, least=0)
+    hidden: int = whole(64)
+    units: int = whole(16)
+    lr: float = 1e-2
+    epochs: int = 30
+    metric: str = "ap"
+    validate_every: int = 3
+
+    alpha: float = constant(0.0)
+    beta: float = 1.0
+    self_loops: Any = constant("isolated")
+    t: int = constant(3)
+
+    module_: ReadoutModule
+    _prefix = "model."
+
+    def scorer(self, graph: Graph) -> ReadoutScorer:
+        """Return what scores pairs when the edges of ``graph`` are known."""
+        graph.require_undirected(f"{self.summary} ({self.name})")
+        with _one_torch_thread():
+            return ReadoutScorer(self.module_, self._seen(graph, self.enhanced(graph)))
+
+    def weights(self, graph: Graph, enhanced: EnhancedGraph) -> Tensor:
+        """Return the weight of every pair of an enhanced graph."""
+        with _one_torch_thread():
+            return ReadoutScorer(self.module_, self._seen(graph, enhanced)).weights
+
+    def explain(self, u: Hashable, v: Hashable, **options: Any) -> Explanation:
+        """Return the walks of three edges on the learned weights, and the score.
+
+        The readout is no sum: the walks tell how both nodes are joined, not what each
+        adds to the score.
+        """
+        graph = self._fitted_graph()
+        scorer = self.scorer(graph)
+        walks = WalkScorer(
+            self.enhanced_adjacency(graph),
+            scorer.factors,
+            3,
+            1.0,
+            ClosedForm.zero(graph.num_nodes),
+        )
+        made = explain_pair(walks, graph, u, v, **options)
+        pair = np.array([[graph.index_of(u), graph.index_of(v)]])
+        score = float(scorer.pair_scores(np.sort(pair, axis=1))[0])
+        note = (
+            f"the walks sum to {made.walk_score:.4g}; the score, {score:.4g}, is read "
+            "out from them, walks of two edges, degrees and attributes"
+        )
+        return replace(made, score=score, kind="score only", notes=(*made.notes, note))
+
+    def _seen(self, graph: Graph, enhanced: EnhancedGraph) -> ReadoutGraph:
+        """Return an enhanced graph with its attributes as the module sees them."""
+        basis = AttributeBasis(
+            *(
+                value.numpy()
+                for value in (
+                    self.module_.mean,
+                    self.module_.scale,
+                    self.module_.basis,
+                )
+            )
+        )
+        factors = np.zeros((graph.num_nodes, 0), np.float32)
+        if basis.directions.shape[1]:
+            factors = basis.factors(graph.attributes)
+        return ReadoutGraph(enhanced, factors)
+
+    def _module(self, graph: Graph, stored: Any = None) -> ReadoutModule:
+        if stored is None:
+            basis = AttributeBasis.of(graph)
+            arrays = (basis.mean, basis.scale, basis.directions)
+            given = [torch.from_numpy(array) for array in arrays]
+        else:
+            names = ("mean", "scale", "basis")
+            given = [stored[f"{self._prefix}{name}"].clone() for name in names]
+        return ReadoutModule(
+            *given, hidden=self.hidden, units=self.units, seed=int(self.seed)
+        )
+
+    def _task(self, split: EdgeSplit) -> ReadoutTask:
+        graph = split.train_graph
+        enhanced = self._find_similar(graph)
+        self.module_ = self._module(graph)
+        with _one_torch_thread():
+            return ReadoutTask(
+                graph,
+                split.valid,
+                self.module_,
+                self._seen(graph, enhanced),
+                batches=self.batches,
+                metric=self.metric,
+                seed=int(self.seed),
+            )
+
+    def _trained(self, task: Task, split: EdgeSplit) -> Training:
+        with _one_torch_thread():
+            return super()._trained(task, split)
+
+    def _start(self, graph: Graph) -> None:
+        self._find_similar(graph)
+        super()._start(graph)
+
+    def _store(self, run: Run) -> None:
+        EnhancedModel._store(self, run)
+        TrainedModel._store(self, run)
+
+    def _restore(self, run: Run) -> None:
+        EnhancedModel._restore(self, run)
+        self._restore_training(run)
+        module = self._module(run.graph, run.tensors)
+        fill_module(module, run, self._prefix)
+        self.module_ = module
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Let torch use one thread: more would change the order of its sums.
+
+    The walks, which take most of the time, keep theirs.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
