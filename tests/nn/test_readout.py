@@ -74,14 +74,14 @@ def test_walks_and_gradients_are_those_of_dense_matrices(seen):
     lists, pairs = every_pair(seen)
     weights = torch.tensor(rng.random(len(seen.ends)), requires_grad=True)
     factors = torch.tensor(rng.random(N), requires_grad=True)
-    by = torch.tensor(rng.standard_normal((len(pairs), 2)))
+    by = torch.tensor(rng.standard_normal((len(pairs), 3)))
     found = short_walk_sums(weights, factors, seen.structure, lists)
     ours = torch.autograd.grad((found * by).sum(), (weights, factors))
     W = dense(weights, seen)
     two = (W * factors) @ W
     three = (two * factors) @ W
     u, v = torch.from_numpy(pairs).T
-    expected = torch.stack([two[u, v], three[u, v]], dim=1)
+    expected = torch.stack([W[u, v], two[u, v], three[u, v]], dim=1)
     torch.testing.assert_close(found, expected)
     theirs = torch.autograd.grad((expected * by).sum(), (weights, factors))
     torch.testing.assert_close(ours, theirs)
@@ -110,9 +110,7 @@ def test_the_scorer_is_the_module_in_double_precision(seen, module):
     above = scorer.score_rows_above(np.arange(N))
     np.testing.assert_array_equal(above, np.triu(rows, 1))
     shuffled = np.random.default_rng(1).permutation(pairs)
-    np.testing.assert_array_equal(
-        scorer.pair_scores(shuffled), rows[tuple(shuffled.T)]
-    )
+    np.testing.assert_array_equal(scorer.pair_scores(shuffled), rows[tuple(shuffled.T)])
 
 
 def test_gradients_of_the_scores_are_finite_differences(seen, module):
@@ -172,4 +170,3 @@ def test_nothing_of_a_hidden_edge_shows(graph, seen, module):
     place = {tuple(sorted(p)): i for i, p in enumerate(their_pairs.tolist())}
     order = [place[tuple(sorted(p))] for p in pairs.tolist()]
     torch.testing.assert_close(hidden, absent[order])
-

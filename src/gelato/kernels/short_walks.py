@@ -1,8 +1,9 @@
-"""Walks of two and of three edges between chosen pairs, their gradient, a readout.
+"""Walks of one to three edges between chosen pairs, their gradient, a readout.
 
-Notation: W symmetric weights, f a factor per node. For row u the two-edge walks
-``two = (W F W)[u]`` are pushed into a dense buffer; a three-edge walk to v is a gather
-over the neighbours of v. Both lengths of a pair come from one visit. Each pair is
+Notation: W symmetric weights, f a factor per node. For row u its weights ``one = W[u]``
+and the two-edge walks ``two = (W F W)[u]`` are pushed into dense buffers; a three-edge
+walk to v is a gather over the neighbours of v. All lengths of a pair come from one
+visit. Each pair is
 visited once, at its row; memory is O(n) per thread. What the weights mean, and how a
 step hides edges, is decided by ``nn.readout``.
 """
@@ -25,11 +26,12 @@ LEAST_DEGREE = 1e-2
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
-def _push_two(u, graph, two):
-    """Add the walks of two edges from u to a buffer."""
+def _push(u, graph, one, two):
+    """Add the walks of one and of two edges from u to two buffers."""
     indptr, indices, weights, factors = graph
     for a in range(indptr[u], indptr[u + 1]):
         k = indices[a]
+        one[k] = weights[a]
         step = weights[a] * factors[k]
         if step != 0:
             for b in range(indptr[k], indptr[k + 1]):
@@ -37,11 +39,12 @@ def _push_two(u, graph, two):
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _clear_two(u, graph, two):
-    """Zero what :func:`_push_two` wrote."""
+def _clear(u, graph, one, two):
+    """Zero what :func:`_push` wrote."""
     indptr, indices = graph[0], graph[1]
     for a in range(indptr[u], indptr[u + 1]):
         k = indices[a]
+        one[k] = 0
         for b in range(indptr[k], indptr[k + 1]):
             two[indices[b]] = 0
 
@@ -69,20 +72,22 @@ def walk_pairs(first, last, graph, pairs, out):
         ``(indptr, indices, weights, factors)``, symmetric.
     pairs : tuple
         ``(begin, offsets, columns)``, as in ``walk_training``.
-    out : (K, 2) array
-        Walks of two and of three edges, row u at ``offsets[u]``.
+    out : (K, 3) array
+        Walks of one, two and three edges, row u at ``offsets[u]``.
     """
     begin, offsets, columns = pairs
-    two = np.zeros(graph[3].shape[0], graph[2].dtype)
+    one = np.zeros(graph[3].shape[0], graph[2].dtype)
+    two = np.zeros_like(one)
     for u in range(first, last):
         if offsets[u + 1] == offsets[u]:
             continue
-        _push_two(u, graph, two)
+        _push(u, graph, one, two)
         for i in range(offsets[u + 1] - offsets[u]):
             v = columns[begin[u] + i]
-            out[offsets[u] + i, 0] = two[v]
-            out[offsets[u] + i, 1] = _gather(v, graph, two)
-        _clear_two(u, graph, two)
+            out[offsets[u] + i, 0] = one[v]
+            out[offsets[u] + i, 1] = two[v]
+            out[offsets[u] + i, 2] = _gather(v, graph, two)
+        _clear(u, graph, one, two)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_FAST)
@@ -93,8 +98,8 @@ def pull_pairs(first, last, graph, pairs, gradient, by_slot, by_node):
     ----------
     first, last, graph, pairs
         As for :func:`walk_pairs`.
-    gradient : (K, 2) array
-        With respect to the walks of two and of three edges.
+    gradient : (K, 3) array
+        With respect to the walks of one, two and three edges.
     by_slot : (nnz,) array
         Gradient with respect to each stored weight.
     by_node : (n,) array
@@ -103,21 +108,23 @@ def pull_pairs(first, last, graph, pairs, gradient, by_slot, by_node):
     indptr, indices, weights, factors = graph
     begin, offsets, columns = pairs
     n = factors.shape[0]
-    two, q = np.zeros(n, weights.dtype), np.zeros(n, weights.dtype)
+    one, two = np.zeros(n, weights.dtype), np.zeros(n, weights.dtype)
+    p, q = np.zeros_like(one), np.zeros_like(two)
     for u in range(first, last):
         if offsets[u + 1] == offsets[u]:
             continue
-        _push_two(u, graph, two)
+        _push(u, graph, one, two)
         for i in range(offsets[u + 1] - offsets[u]):
             v = columns[begin[u] + i]
-            q[v] += gradient[offsets[u] + i, 0]
-            g = gradient[offsets[u] + i, 1]
+            p[v] += gradient[offsets[u] + i, 0]
+            q[v] += gradient[offsets[u] + i, 1]
+            g = gradient[offsets[u] + i, 2]
             for b in range(indptr[v], indptr[v + 1]):
                 k = indices[b]
                 q[k] += g * factors[k] * weights[b]
                 by_slot[b] += g * two[k] * factors[k]
                 by_node[k] += g * two[k] * weights[b]
-        # q is the gradient of the two-edge walks now: back through both edges.
+        # p and q are the gradients of one- and two-edge walks now: back along edges.
         for a in range(indptr[u], indptr[u + 1]):
             k = indices[a]
             step = weights[a] * factors[k]
@@ -126,9 +133,10 @@ def pull_pairs(first, last, graph, pairs, gradient, by_slot, by_node):
                 value = q[indices[b]]
                 total += weights[b] * value
                 by_slot[b] += step * value
-            by_slot[a] += factors[k] * total
+            by_slot[a] += p[k] + factors[k] * total
             by_node[k] += weights[a] * total
-        _clear_two(u, graph, two)
+        _clear(u, graph, one, two)
+        p[:] = 0
         q[:] = 0
 
 
@@ -162,16 +170,17 @@ def _read_out(u, v, walks, nodes, readout):
     x = (
         math.log(walks[0] + EPSILON) - math.log(EPSILON),
         math.log(walks[1] + EPSILON) - math.log(EPSILON),
+        math.log(walks[2] + EPSILON) - math.log(EPSILON),
         popularity[u] + popularity[v],
         numbers[u] * numbers[v],
         np.float64(_dot(factors[u], factors[v])),
     )
     score = 0.0
-    for i in range(5):
+    for i in range(6):
         score += linear[i] * x[i]
     for j in range(outer.shape[0]):
         value = shift[j]
-        for i in range(5):
+        for i in range(6):
             value += inner[j, i] * x[i]
         score += outer[j] * value / (1.0 + abs(value))
     return score
@@ -192,32 +201,33 @@ def read_rows(rows, above, graph, nodes, readout, out):
         Per node: log of the weighted degree, log of 1 + number of neighbours, and
         low-rank factors of the attributes (float32).
     readout : tuple
-        ``(linear, inner, shift, outer)``: coefficients of the five features, and of
+        ``(linear, inner, shift, outer)``: coefficients of the six features, and of
         the hidden units.
     out : (b, n) float64
     """
     n = graph[3].shape[0]
-    two = np.zeros(n)
+    one, two = np.zeros(n), np.zeros(n)
     for i in range(rows.shape[0]):
         u = rows[i]
-        _push_two(u, graph, two)
+        _push(u, graph, one, two)
         for v in range(u + 1 if above else 0, n):
-            walks = (two[v], _gather(v, graph, two))
+            walks = (one[v], two[v], _gather(v, graph, two))
             out[i, v] = _read_out(u, v, walks, nodes, readout)
-        _clear_two(u, graph, two)
+        _clear(u, graph, one, two)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_FAST)
 def read_pairs(pairs, graph, nodes, readout, out):
     """Write the scores of pairs; those with the same first node should follow."""
-    two = np.zeros(graph[3].shape[0])
+    n = graph[3].shape[0]
+    one, two = np.zeros(n), np.zeros(n)
     p = 0
     while p < pairs.shape[0]:
         u = pairs[p, 0]
-        _push_two(u, graph, two)
+        _push(u, graph, one, two)
         while p < pairs.shape[0] and pairs[p, 0] == u:
             v = pairs[p, 1]
-            walks = (two[v], _gather(v, graph, two))
+            walks = (one[v], two[v], _gather(v, graph, two))
             out[p] = _read_out(u, v, walks, nodes, readout)
             p += 1
-        _clear_two(u, graph, two)
+        _clear(u, graph, one, two)

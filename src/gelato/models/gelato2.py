@@ -133,20 +133,10 @@ class Gelato2(TrainedModel, EnhancedModel):
 
     def _seen(self, graph: Graph, enhanced: EnhancedGraph) -> ReadoutGraph:
         """Return an enhanced graph with its attributes as the module sees them."""
-        basis = AttributeBasis(
-            *(
-                value.numpy()
-                for value in (
-                    self.module_.mean,
-                    self.module_.scale,
-                    self.module_.basis,
-                )
-            )
-        )
-        factors = np.zeros((graph.num_nodes, 0), np.float32)
-        if basis.directions.shape[1]:
-            factors = basis.factors(graph.attributes)
-        return ReadoutGraph(enhanced, factors)
+        module = self.module_
+        arrays = (module.mean, module.scale, module.basis)
+        basis = AttributeBasis(*(array.numpy() for array in arrays))
+        return ReadoutGraph(enhanced, basis.factors(graph))
 
     def _module(self, graph: Graph, stored: Any = None) -> ReadoutModule:
         if stored is None:

@@ -1,6 +1,6 @@
 """Gelato 2's torch parts: learned edge weights, short walks, a learned readout.
 
-Edges and similar pairs are weighed by a small network; walks of two and of three edges
+Edges and similar pairs are weighed by a small network; walks of one to three edges
 on these weights, both degrees and the cosine of the attributes are read out by another.
 Everything is one differentiable function of the networks' parameters.
 """
@@ -29,6 +29,7 @@ from gelato.nn.enhancement import EnhancedGraph
 Factors = npt.NDArray[np.float32]
 
 FEATURES = (
+    "own weight",
     "walks of two edges",
     "walks of three edges",
     "weighted degrees",
@@ -38,9 +39,9 @@ FEATURES = (
 """What the readout sees of a pair."""
 
 # Brings the features to about the same size.
-_SCALES = (1 / 3, 1 / 3, 1 / 3, 1 / 5, 3.0)
+_SCALES = (1 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 5, 3.0)
 # Where the readout starts: three-edge walks first, as in Gelato.
-_START = (1.5, 3.0, 0.0, 0.0, 1.0)
+_START = (0.5, 1.5, 3.0, 0.0, 0.0, 1.0)
 _INPUTS = 5  # of the edge network, attributes apart
 
 
@@ -55,7 +56,7 @@ class _ShortWalks(torch.autograd.Function):
     ) -> Tensor:
         graph = _compressed(structure, as_array(weights), as_array(factors))
         bounds = _bounds(structure, lists)
-        out = np.empty((len(lists), 2), graph[2].dtype)
+        out = np.empty((len(lists), 3), graph[2].dtype)
 
         def task(chunk: int) -> None:
             rows = bounds[chunk], bounds[chunk + 1]
@@ -91,7 +92,7 @@ class _ShortWalks(torch.autograd.Function):
 def short_walk_sums(
     weights: Tensor, factors: Tensor, structure: WalkStructure, lists: PairLists
 ) -> Tensor:
-    """Return ``W F W`` and ``W F W F W`` at pairs, in the lists' order, as (K, 2).
+    """Return ``W``, ``W F W`` and ``W F W F W`` at pairs, in the lists' order, (K, 3).
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class ReadoutGraph:
         weights = torch.from_numpy(visible.astype(np.float32))
         walks = short_walk_sums(weights, ones, self.structure, self.lists)
         out = np.empty(len(self.order))
-        out[self.order] = walks[:, 0].numpy()
+        out[self.order] = walks[:, 1].numpy()
         return out
 
 
@@ -305,7 +306,7 @@ class ReadoutModule(nn.Module):
         degrees = self.degrees(graph, weights)
         walks = short_walk_sums(
             weights, self.factors(degrees), graph.structure, lists
-        )  # (K, 2)
+        )  # (K, 3)
         popularity = torch.log(degrees + LEAST_DEGREE)
         u, v = torch.from_numpy(pairs).T
         x_scale = torch.tensor(_SCALES)

@@ -23,6 +23,7 @@ _SMALL_STEPS = {"steps": 2, "batches": 2000}
 # Few epochs, and for methods whose passes over all pairs are slow the fewest.
 _SHORT: dict[str, dict[str, Any]] = {
     "gelato": {"epochs": 2},
+    "gelato2": {"epochs": 1, "hidden": 16},
     "mlp": {"epochs": 1, "hidden": 16},
     "mlp+ac": {"epochs": 1, "hidden": 16},
     "mlp+cos+ac": {"epochs": 1, "hidden": 16},

@@ -135,12 +135,12 @@ class AttributeBasis:
         room[:, : found.shape[1]] = found
         return cls(mean, scale, room)
 
-    def factors(self, attributes: Any) -> Factors:
-        """Return the unit factors of nodes with the same attributes."""
+    def factors(self, graph: Graph) -> Factors:
+        """Return the unit factors of the nodes of a graph with the same attributes."""
         if not self.directions.shape[1]:
-            return np.zeros((attributes.shape[0] if attributes is not None else 0, 0))
+            return np.zeros((graph.num_nodes, 0), np.float32)
         with single_blas_thread():
-            return unit_factors(self._seen(attributes) @ self.directions)
+            return unit_factors(self._seen(graph.attributes) @ self.directions)
 
     def _seen(self, attributes: Any) -> sp.csr_array:
         values = sp.csr_array(attributes, dtype=np.float64)
