@@ -35,13 +35,18 @@ def graph():
     return Graph.from_indices(N, pairs, attributes=X, weights=weights)
 
 
+def readout_graph(enhanced, factors):
+    u, v = enhanced.pairs.T
+    return ReadoutGraph(enhanced, factors, (factors[u] * factors[v]).sum(axis=1))
+
+
 @pytest.fixture(scope="module")
 def seen(graph):
     factors = np.random.default_rng(4).standard_normal((N, 8)).astype(np.float32)
     factors /= np.linalg.norm(factors, axis=1, keepdims=True)
     enhanced = enhance(graph, eta=0.6, alpha=0.0, beta=1.0)
     assert (enhanced.is_edge & enhanced.is_similar).any()
-    return ReadoutGraph(enhanced, factors)
+    return readout_graph(enhanced, factors)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +163,7 @@ def test_nothing_of_a_hidden_edge_shows(graph, seen, module):
     gone = np.flatnonzero(enhanced.is_edge)[::5]
     keep = ~np.isin(graph.edges @ [N, 1], enhanced.pairs[gone] @ [N, 1])
     without = replace(graph, edges=graph.edges[keep], weights=graph.weights[keep])
-    other = ReadoutGraph(
+    other = readout_graph(
         enhance(without, eta=0.6, alpha=0.0, beta=1.0, similar=enhanced.similar),
         seen.factors,
     )

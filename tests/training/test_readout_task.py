@@ -8,7 +8,7 @@ import torch
 
 from gelato.graph import Graph
 from gelato.nn.enhancement import enhance
-from gelato.nn.readout import ReadoutGraph, ReadoutModule
+from gelato.nn.readout import ReadoutGraph, ReadoutModule, ReadoutScorer
 from gelato.training import readout_task
 from gelato.training.readout_task import HardAndOtherNegatives, ReadoutTask
 
@@ -27,7 +27,8 @@ def task(graph):
     none = torch.zeros(0)
     module = ReadoutModule(none, none, torch.zeros(0, 0), hidden=4, units=3)
     enhanced = enhance(graph, eta=1.0, alpha=0.0, beta=1.0)
-    seen = ReadoutGraph(enhanced, np.zeros((N, 0), np.float32))
+    nothing = np.zeros((N, 0), np.float32), np.zeros(len(enhanced.pairs))
+    seen = ReadoutGraph(enhanced, *nothing)
     return ReadoutTask(graph, graph.edges[:2], module, seen, batches=3, seed=4)
 
 
@@ -75,11 +76,10 @@ def test_a_step_gives_every_parameter_a_gradient(task):
 
 def _dense_scores(task, hidden):
     """Return the scores of all pairs without some edges, by the scorer."""
-    from gelato.nn.readout import ReadoutScorer
-
     class Hidden(ReadoutGraph):
         def view(self, _=None):
             return super().view(task.place[hidden])
 
-    seen = Hidden(task.graph.enhanced, task.graph.factors)
+    known = task.graph
+    seen = Hidden(known.enhanced, known.factors, known.similarity)
     return ReadoutScorer(task.module, seen).score_rows(np.arange(N))

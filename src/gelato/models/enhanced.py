@@ -122,7 +122,7 @@ class EnhancedModel(Model):
         similarity = np.zeros(len(enhanced.pairs))
         if enhanced.has_attributes:
             similarity = pair_similarity(
-                graph.attributes, enhanced.pairs, similarity=self.similarity
+                self._compared(graph), enhanced.pairs, similarity=self.similarity
             )
         return pl.DataFrame(
             {
@@ -157,8 +157,12 @@ class EnhancedModel(Model):
         if self.similar_ is None or _equal(known.attributes, graph.attributes):
             return self.similar_
         return similarity_above(
-            graph.attributes, self.similar_.threshold, similarity=self.similarity
+            self._compared(graph), self.similar_.threshold, similarity=self.similarity
         )
+
+    def _compared(self, graph: Graph) -> Any:
+        """Return the attributes whose similarity counts."""
+        return graph.attributes
 
     def _store(self, run: Run) -> None:
         run.tables["enhanced"] = self.enhanced_edges()

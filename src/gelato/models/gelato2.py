@@ -16,9 +16,10 @@ from gelato.explain.pair import explain_pair
 from gelato.graph import Graph
 from gelato.models.enhanced import EnhancedModel
 from gelato.models.mlp import LEARNING_RATES
-from gelato.models.trained import WIDTHS, TrainedModel, fill_module
+from gelato.models.trained import DROPOUTS, WIDTHS, TrainedModel, fill_module
 from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.readout import ReadoutGraph, ReadoutModule, ReadoutScorer
+from gelato.nn.similarity import SimilarityPairs, pair_similarity
 from gelato.parameters import Dimension, constant, number, whole
 from gelato.ranking.scorers import ClosedForm, WalkScorer
 from gelato.splits import EdgeSplit
@@ -46,6 +47,8 @@ class Gelato2(TrainedModel, EnhancedModel):
         Units of a node's layer and of the edge network.
     units : int
         Hidden units of the readout.
+    dropout : float
+        Share of a node's units that a step leaves out.
     lr, epochs, batches
         Learning rate of Adam, epochs, and steps per epoch; a step hides
         ``1 / batches`` of the edges.
@@ -77,16 +80,18 @@ class Gelato2(TrainedModel, EnhancedModel):
     search_space: ClassVar = {
         "eta": Dimension((1.0, 0.0, 0.5), 0.0, 2.0, step=0.1),
         "lr": LEARNING_RATES,
+        "dropout": DROPOUTS,
         "hidden": WIDTHS,
     }
 
     eta: float = number(1.0, least=0)
-    hidden: int = whole(64)
+    hidden: int = whole(32)
     units: int = whole(16)
+    dropout: float = number(0.5, least=0, below=1)
     lr: float = 1e-2
-    epochs: int = 30
+    epochs: int = 40
     metric: str = "ap"
-    validate_every: int = 3
+    validate_every: int = 4
 
     alpha: float = constant(0.0)
     beta: float = 1.0
@@ -133,10 +138,25 @@ class Gelato2(TrainedModel, EnhancedModel):
 
     def _seen(self, graph: Graph, enhanced: EnhancedGraph) -> ReadoutGraph:
         """Return an enhanced graph with its attributes as the module sees them."""
+        similarity = np.zeros(len(enhanced.pairs))
+        if enhanced.has_attributes:
+            similarity = pair_similarity(self._compared(graph), enhanced.pairs)
+        return ReadoutGraph(enhanced, self._basis.factors(graph), similarity)
+
+    @property
+    def _basis(self) -> AttributeBasis:
+        """The directions of the attributes, as they were found in training."""
         module = self.module_
         arrays = (module.mean, module.scale, module.basis)
-        basis = AttributeBasis(*(array.numpy() for array in arrays))
-        return ReadoutGraph(enhanced, basis.factors(graph))
+        return AttributeBasis(*(array.numpy() for array in arrays))
+
+    def _compared(self, graph: Graph) -> Any:
+        return self._basis.weighed(graph.attributes)
+
+    def _enhance(self, graph: Graph, similar: SimilarityPairs | None) -> EnhancedGraph:
+        if graph.num_attributes:
+            graph = replace(graph, attributes=self._compared(graph))
+        return super()._enhance(graph, similar)
 
     def _module(self, graph: Graph, stored: Any = None) -> ReadoutModule:
         if stored is None:
@@ -147,13 +167,17 @@ class Gelato2(TrainedModel, EnhancedModel):
             names = ("mean", "scale", "basis")
             given = [stored[f"{self._prefix}{name}"].clone() for name in names]
         return ReadoutModule(
-            *given, hidden=self.hidden, units=self.units, seed=int(self.seed)
+            *given,
+            hidden=self.hidden,
+            units=self.units,
+            dropout=self.dropout,
+            seed=int(self.seed),
         )
 
     def _task(self, split: EdgeSplit) -> ReadoutTask:
         graph = split.train_graph
-        enhanced = self._find_similar(graph)
         self.module_ = self._module(graph)
+        enhanced = self._find_similar(graph)
         with _one_torch_thread():
             return ReadoutTask(
                 graph,
@@ -170,16 +194,16 @@ class Gelato2(TrainedModel, EnhancedModel):
             return super()._trained(task, split)
 
     def _start(self, graph: Graph) -> None:
-        self._find_similar(graph)
         super()._start(graph)
+        self._find_similar(graph)
 
     def _store(self, run: Run) -> None:
         EnhancedModel._store(self, run)
         TrainedModel._store(self, run)
 
     def _restore(self, run: Run) -> None:
-        EnhancedModel._restore(self, run)
         self._restore_training(run)
+        EnhancedModel._restore(self, run)
         module = self._module(run.graph, run.tensors)
         fill_module(module, run, self._prefix)
         self.module_ = module

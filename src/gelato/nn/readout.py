@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -38,10 +37,10 @@ FEATURES = (
 )
 """What the readout sees of a pair."""
 
-# Brings the features to about the same size.
-_SCALES = (1 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 5, 3.0)
+# Brings the features to about the same size, 0 to 9.
+_SCALES = (1.0, 1.0, 1.0, 1.0, 0.5, 9.0)
 # Where the readout starts: three-edge walks first, as in Gelato.
-_START = (0.5, 1.5, 3.0, 0.0, 0.0, 1.0)
+_START = (0.15, 0.5, 1.0, 0.0, 0.0, 0.3)
 _INPUTS = 5  # of the edge network, attributes apart
 
 
@@ -158,10 +157,15 @@ class ReadoutGraph:
     factors : (n, k) float32
         Low-rank factors of the attributes, of length 1, k a multiple of 4; 0 columns
         without attributes.
+    similarity : (M,) array
+        Similarity of the ends of every enhanced pair.
     """
 
-    def __init__(self, enhanced: EnhancedGraph, factors: Factors) -> None:
+    def __init__(
+        self, enhanced: EnhancedGraph, factors: Factors, similarity: npt.NDArray[Any]
+    ) -> None:
         self.enhanced, self.factors = enhanced, factors
+        self.similarity = similarity
         self.structure = WalkStructure(enhanced.num_nodes, enhanced.pairs)
         self.lists, self.order = self.structure.sort_pairs(enhanced.pairs)
         self.ends = torch.from_numpy(enhanced.pairs)
@@ -178,11 +182,6 @@ class ReadoutGraph:
 
             run_chunks(task, NUM_CHUNKS)
         return out
-
-    @cached_property
-    def edge_cosines(self) -> Factors:
-        """Cosines of the enhanced pairs."""
-        return self.cosines(self.enhanced.pairs)
 
     def view(self, hidden: IntArray | None = None) -> View:
         """Return the graph without some of its edges, positions in the pairs.
@@ -205,7 +204,7 @@ class ReadoutGraph:
                 numbers[u] + numbers[v],
                 np.abs(numbers[u] - numbers[v]),
                 np.log1p(self._shared(visible)),
-                self.edge_cosines,
+                self.similarity,
             ],
             axis=1,
         )
@@ -235,6 +234,8 @@ class ReadoutModule(nn.Module):
         Units of a node's layer and of the edge network.
     units : int
         Hidden units of the readout.
+    dropout : float
+        Share of a node's units that a step leaves out.
     seed : int
         Decides the first weights.
     """
@@ -251,6 +252,7 @@ class ReadoutModule(nn.Module):
         *,
         hidden: int = 64,
         units: int = 16,
+        dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -269,6 +271,7 @@ class ReadoutModule(nn.Module):
         self.linear = nn.Parameter(torch.tensor(_START))
         self.outer = nn.Parameter(torch.zeros(units))
         self.gamma = nn.Parameter(torch.tensor(1.0))
+        self.dropout = nn.Dropout(dropout)
 
     def weights(self, graph: ReadoutGraph, view: View) -> Tensor:
         """Return the weight of every enhanced pair, (M,); 0 for absent ones."""
@@ -277,7 +280,7 @@ class ReadoutModule(nn.Module):
         if self.node is not None:
             # Entries of unit rows are small: brought to about 1.
             wide = torch.from_numpy(graph.factors) * math.sqrt(graph.factors.shape[1])
-            h = torch.relu(self.node(wide))
+            h = self.dropout(torch.relu(self.node(wide)))
             inputs += [h[u] + h[v], (h[u] - h[v]).abs()]
         seen = torch.relu(self.edge(torch.cat(inputs, dim=1)))
         return view.own * torch.sigmoid(self.weight(seen)[:, 0])

@@ -128,7 +128,7 @@ class AttributeBasis:
             mean[:], spread = dense.mean(axis=0), dense.std(axis=0)
             scale[:] = np.divide(1.0, spread, out=np.zeros(r), where=spread > 0)
         made = cls(mean, scale, np.zeros((r, 0), np.float32))
-        basis, _, turn = _directions(made._seen(graph.attributes), dimensions)
+        basis, _, turn = _directions(made.weighed(graph.attributes), dimensions)
         with single_blas_thread():
             found = basis @ turn
         room = np.zeros((r, -(-found.shape[1] // 4) * 4), np.float32)
@@ -140,9 +140,10 @@ class AttributeBasis:
         if not self.directions.shape[1]:
             return np.zeros((graph.num_nodes, 0), np.float32)
         with single_blas_thread():
-            return unit_factors(self._seen(graph.attributes) @ self.directions)
+            return unit_factors(self.weighed(graph.attributes) @ self.directions)
 
-    def _seen(self, attributes: Any) -> sp.csr_array:
+    def weighed(self, attributes: Any) -> sp.csr_array:
+        """Return the attributes as they are compared: rare ones weigh more."""
         values = sp.csr_array(attributes, dtype=np.float64)
         if self.mean.any():
             values = sp.csr_array(values.toarray() - self.mean)
