@@ -76,6 +76,7 @@ def test_a_step_gives_every_parameter_a_gradient(task):
 
 def _dense_scores(task, hidden):
     """Return the scores of all pairs without some edges, by the scorer."""
+
     class Hidden(ReadoutGraph):
         def view(self, _=None):
             return super().view(task.place[hidden])
