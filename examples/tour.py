@@ -71,7 +71,7 @@ print(runs.to_pandas().groupby("model")["ap"].std())
 # ## Predict
 #
 # From all known edges, in your own ids. `expected_precision` says which share of pairs
-# ranked like this one to expect to be true; `expected_low` and `expected_high` how sure.
+# ranked like this one to expect to be true, between `expected_low` and `expected_high`.
 
 # %%
 links = learned.predict(top=5, max_per_node=1)
