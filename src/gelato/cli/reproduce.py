@@ -197,9 +197,8 @@ def list_experiments(
     seeds: tuple[int, ...] | None,
 ) -> None:
     """Print the experiments, then the state and the forecast of every cell."""
-    from gelato.paper.cell_costs import Forecasts
     from gelato.paper.cells import cells
-    from gelato.paper.jobs import count_parts, missing_jobs
+    from gelato.paper.jobs import Forecasts, count_parts, missing_jobs
 
     forecasts = Forecasts(place.results)
     rows, listed, documents = [], [], []

@@ -231,8 +231,8 @@ class Model(Parametrised, ABC):
         What came of a training by epochs.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
     undirected_only: ClassVar[bool] = False
     needs_attributes: ClassVar[bool] = False
     trains_by_epoch: ClassVar[bool] = False
@@ -253,9 +253,9 @@ class Model(Parametrised, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # A class of one's own may leave out what only tables and messages show.
-        if not hasattr(cls, "name"):
+        if not cls.name:
             cls.name = cls.__name__
-        if not hasattr(cls, "summary"):
+        if not cls.summary:
             cls.summary = (cls.__doc__ or "a model of your own").strip().split("\n")[0]
 
     def score(self, split: EdgeSplit | None = None) -> float:
