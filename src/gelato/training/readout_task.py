@@ -139,7 +139,8 @@ class ReadoutTask:
         return functional.softplus(against - z[: len(chosen)]).mean()
 
     def scorer(self) -> ReadoutScorer:
-        """Return what scores pairs with the module as it is."""
+        """Return what scores pairs with the module as it is (evaluation mode)."""
+        self.module.eval()  # dropout would draw from the generator of the caller
         return ReadoutScorer(self.module, self.graph)
 
     def validate(self) -> dict[str, float]:
