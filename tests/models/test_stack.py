@@ -309,7 +309,7 @@ class TestWithout:
         compared = [name for name, _ in fixed.choice_.precision]
         assert compared == ["stack", "ra", "ac"]
         with pytest.raises(GelatoError, match="Did you mean 'attributes'"):
-            gelato.make("stack", without="attribut")
+            gelato.make("stack", without="attributesx")
 
 
 def test_attributes_that_tell_nothing_are_left_out():
