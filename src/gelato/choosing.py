@@ -23,6 +23,7 @@ from gelato import text
 from gelato.engines import use_threads
 from gelato.errors import GelatoError, InputError, UsageError
 from gelato.graph import Graph
+from gelato.kernels.compiled import compile_all
 from gelato.models.registry import make
 from gelato.ranking import metrics
 from gelato.ranking.evaluate import candidates_of, check_positives
@@ -529,6 +530,7 @@ def warm_up(graph: Graph) -> None:
     size = _WARM_UP_NODES
     if graph.num_nodes < size:
         return
+    compile_all()  # or so small a graph would do without
     attributes: Any = graph.attributes
     steps = np.arange(size - 1)
     small = Graph.from_indices(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -30,6 +29,7 @@ from gelato.baselines.shared_layers.messages import (
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.engines import single_blas_thread
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.compiled import kernel
 from gelato.parameters import Dimension, flag, number, unlisted, whole
 
 # Bytes per entry of A^2: value and column, twice while it is added to A.
@@ -38,7 +38,7 @@ _ENTRY_BYTES = 32
 _DENSE_ABOVE = 0.25
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def shorter_first(indptr, u, v):  # type: ignore[no-untyped-def]
     """Return two nodes, the one with the shorter row first."""
     if indptr[u + 1] - indptr[u] <= indptr[v + 1] - indptr[v]:
@@ -46,7 +46,7 @@ def shorter_first(indptr, u, v):  # type: ignore[no-untyped-def]
     return v, u
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def overlaps(indptr, indices, values, weights, u, v, out):  # type: ignore[no-untyped-def]
     """Write the overlap of listed pairs; columns of a row ascend.
 
@@ -67,7 +67,7 @@ def overlaps(indptr, indices, values, weights, u, v, out):  # type: ignore[no-un
             spread[indices[s]] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def overlaps_backward(  # type: ignore[no-untyped-def]
     indptr, indices, values, weights, u, v, gradient, by_weight
 ):
@@ -86,7 +86,7 @@ def overlaps_backward(  # type: ignore[no-untyped-def]
         by_weight[k] *= 2.0 * weights[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def overlap_rows(rows, indptr, indices, values, weights, out):  # type: ignore[no-untyped-def]
     """Write the overlaps of rows with all nodes, for a symmetric matrix."""
     out[:] = 0.0
@@ -99,7 +99,7 @@ def overlap_rows(rows, indptr, indices, values, weights, out):  # type: ignore[n
                 out[i, indices[t]] += factor * (values[t] * w)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def scalar_net(values, slopes, shifts, weights, bias, out):  # type: ignore[no-untyped-def]
     """Write ``bias + sum_j weights[j] max(slopes[j] x + shifts[j], 0)`` for every x."""
     out[:] = bias

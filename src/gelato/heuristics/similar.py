@@ -19,7 +19,6 @@ from gelato.errors import InputError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.heuristics.declared import heuristic
 from gelato.kernels import similar_pairs as kernels
-from gelato.kernels.tiles import column_tiles, rows_times
 from gelato.ranking.scorers import ClosedForm, NearBlock, RowScorer
 
 # Above this share of filled cells a dense product is faster than shared attributes.
@@ -117,10 +116,14 @@ class DenseCosineScorer:
 
     @cached_property
     def _tiles(self) -> Any:
+        from gelato.kernels.tiles import column_tiles  # loads numba
+
         return column_tiles(self.values.T)
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
+        from gelato.kernels.tiles import rows_times
+
         dots = np.empty((len(rows), self.num_nodes), dtype=self.values.dtype)
         rows_times(self.values[rows], self._tiles, dots, 0, len(rows))
         return kernels.cosines(dots, self.squares[rows, None] * self.squares)

@@ -18,18 +18,18 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import UsageError
+from gelato.kernels.compiled import kernel
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def mix(value: Any) -> Any:
     """Return 64 well mixed bits for a 64-bit value (the splitmix64 step)."""
     z = np.uint64(value) + _STEP

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from gelato.kernels.chunks import mix
+from gelato.kernels.compiled import kernel
 
 # The bit pattern of a magnitude, cut to its leading bits, indexes a table that
 # narrows the search to a few thresholds: neighbouring floats have neighbouring
@@ -78,7 +78,7 @@ def threshold_table(thresholds: Any) -> tuple[Any, Any, Any]:
     return heads, spans, np.append(thresholds, np.nan)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def bin_of(score: float, bits: int, table: Any) -> Any:
     """Return the bin of a score, given with its bit pattern.
 
@@ -97,20 +97,20 @@ def bin_of(score: float, bits: int, table: Any) -> Any:
     return 2 * low + np.int64(thresholds[low] == score)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def mark_row(marks: Any, stamp: int, row: int, indptr: Any, indices: Any) -> None:
     """Stamp the columns of one CSR row."""
     for slot in range(indptr[row], indptr[row + 1]):
         marks[indices[slot]] = stamp
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def allowed(u: int, v: int, left: Any, right: Any, ordered: bool) -> bool:
     """Whether the node sets admit a pair; in either order unless ``ordered``."""
     return (left[u] and right[v]) or (not ordered and left[v] and right[u])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_near(
     rows: Any,
     indptr: Any,
@@ -158,7 +158,7 @@ def count_near(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_dense(
     rows: Any,
     scores: Any,
@@ -185,7 +185,7 @@ def count_dense(
             bins[at] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_scores(scores: Any, table: Any, bins: Any, amount: int) -> None:
     """Add ``amount`` to the bin of every score."""
     bits = scores.view(np.int64)
@@ -194,7 +194,7 @@ def count_scores(scores: Any, table: Any, bins: Any, amount: int) -> None:
         bins[at] += amount
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_products(
     scale: float,
     lefts: Any,
@@ -227,7 +227,7 @@ def count_products(
             at_least[i] += left_counts[j] * right_totals[end]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def keep_near(
     rows: Any,
     indptr: Any,
@@ -261,7 +261,7 @@ def keep_near(
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def keep_dense(
     rows: Any,
     scores: Any,
@@ -302,7 +302,7 @@ def draw_limit(rate: float) -> np.uint64:
     return np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _mark_near(marks, stamp, u, ahead):
     """Stamp the nodes that one or two edges lead to."""
     indptr, indices = ahead
@@ -312,7 +312,7 @@ def _mark_near(marks, stamp, u, ahead):
         mark_row(marks, stamp, k, indptr, indices)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _with_room(pairs, near, count):
     """Return both lists, longer if the first ``count`` entries fill them."""
     if count < len(near):
@@ -324,7 +324,7 @@ def _with_room(pairs, near, count):
     return more_pairs, more_near
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def draw_rows(
     rows, excluded_indptr, excluded_indices, left, right, ordered, ahead, draw
 ):
@@ -373,7 +373,7 @@ def draw_rows(
     return pairs[:count].copy(), near[:count].copy(), far
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def draw_listed(listed, num_nodes, ahead, draw):
     """Choose from listed candidates as :func:`draw_rows` does from rows.
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import UsageError
 from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.compiled import kernel
 from gelato.kernels.near_pairs import NearPairs
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 
@@ -33,7 +33,7 @@ _S30, _S27, _S31, _S32 = (np.uint64(s) for s in (30, 27, 31, 32))
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _mix(x):
     """Return a well-spread 64-bit value (the splitmix64 finaliser, a bijection)."""
     x = (x ^ (x >> _S30)) * _MIX1
@@ -41,7 +41,7 @@ def _mix(x):
     return x ^ (x >> _S31)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def node_keys(seed, epoch, nodes):
     """Return one 64-bit key per node, different in every epoch."""
     keys = np.empty(nodes.shape[0], np.uint64)
@@ -51,13 +51,13 @@ def node_keys(seed, epoch, nodes):
     return keys
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def batch_of(key_u, key_v, batches):
     """Return the batch that a pair is dealt to, from its node keys."""
     return ((_mix(key_u + key_v) >> _S32) * batches) >> _S32
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _hash_row(u, keys, batches, edge_indptr, edge_columns, dealt):
     """Write the batch of (u, v) for v > u; training edges get ``batches``."""
     count = np.uint64(batches)
@@ -67,7 +67,7 @@ def _hash_row(u, keys, batches, edge_indptr, edge_columns, dealt):
         dealt[edge_columns[s]] = batches
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def draw_rows(first, last, keys, batches, edges, row_start, begin, columns):
     """Sort the columns of each row by batch: counting sort, one row at a time."""
     n = keys.shape[0]
@@ -90,7 +90,7 @@ def draw_rows(first, last, keys, batches, edges, row_start, begin, columns):
                 position[b] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_rows(first, last, keys, batches, batch, edges, counts):
     """Count each row's negatives in one batch."""
     n = keys.shape[0]
@@ -103,7 +103,7 @@ def count_rows(first, last, keys, batches, batch, edges, counts):
         counts[u] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def list_rows(first, last, keys, batches, batch, edges, offsets, columns):
     """List each row's negatives in one batch."""
     n = keys.shape[0]
@@ -117,7 +117,7 @@ def list_rows(first, last, keys, batches, batch, edges, offsets, columns):
                 at += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def group_rows(first, last, keys, pairs, positives, groups):
     """Write the positive (0 .. positives - 1) that each listed pair is dealt to."""
     begin, offsets, columns = pairs
@@ -259,7 +259,7 @@ BYTE_BUDGET = 2 << 30
 _LISTING = (1 << 62) - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def deal_rows(first, last, keys, batches, listed, begin, columns):
     """Sort the listed columns of each row by batch: counting sort, order kept."""
     start, sizes, source = listed
@@ -392,7 +392,7 @@ class NearDealer:
         run_chunks(task, NUM_CHUNKS)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _propagate(indptr, indices, order, labels, sizes, limit):
     """Move each node, in order, to the commonest label around it that has room."""
     counts = np.zeros(labels.shape[0], np.int64)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from gelato.kernels.chunks import mix
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import add_inner_product, rows_times
 
 _WORD = 64  # columns per word of random bits
@@ -26,7 +26,7 @@ def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
     return chance, last, np.dtype(dtype).type(1.0 / (1.0 - drop))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def keep_row(
     key: Any, row: int, chance: int, last: int, factor: Any, keep: Any
 ) -> None:
@@ -51,13 +51,13 @@ def keep_row(
             keep[word * _WORD + k] = factor if kept else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _room(width: int, dtype: Any) -> Any:
     """Return zeros for ``width`` columns, rounded up to whole words."""
     return np.zeros((width + _WORD - 1) // _WORD * _WORD, dtype)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def relu_sums(
     x: Any, bias: Any, part_start: Any, sums: Any, start: int, stop: int
 ) -> None:
@@ -75,7 +75,7 @@ def relu_sums(
                 sums[part, 1, k] += value64 * value64
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def norm_dropout(
     x: Any,
     scale: Any,
@@ -101,7 +101,7 @@ def norm_dropout(
                 target[k] = keep[k] * (slope[k] * row[k] + offset[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def norm_dropout_dot(
     x: Any,
     scale: Any,
@@ -141,7 +141,7 @@ def norm_dropout_dot(
             out[e] = lanes[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def gradient_sums(
     gradient: Any,
     x: Any,
@@ -185,7 +185,7 @@ def gradient_sums(
             sums[part, 1, k] = normed[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def gradient_through(
     gradient: Any,
     x: Any,
@@ -240,7 +240,7 @@ def gradient_through(
             sums[part, k] = total[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def hidden_forward(
     before: Any,
     scale: Any,
@@ -281,7 +281,7 @@ def hidden_forward(
         relu_sums(out, bias, part_start, sums, part, part + 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def hidden_backward(
     logits: Any,
     active: Any,

@@ -9,11 +9,11 @@ nodes). Rows are walked one level at a time; only the nodes reached are touched.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, mix, run_chunks
+from gelato.kernels.compiled import kernel
 from gelato.kernels.walk_structure import WalkStructure
 
 IntArray = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ IntArray = npt.NDArray[np.int64]
 _S32 = np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _visit(v, stamp, seen, reached, count):
     """List a node unless it carries the stamp already; without a branch."""
     reached[count] = v
@@ -30,7 +30,7 @@ def _visit(v, stamp, seen, reached, count):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _step(pattern, loops, above, stamp, seen, nodes, count, reached):
     """List once every node above a bound that is one edge away from the nodes.
 
@@ -49,7 +49,7 @@ def _step(pattern, loops, above, stamp, seen, nodes, count, reached):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _reach(pattern, loops, steps, u, stamp, work):
     """Walk from u; return how many nodes are reached, and which list names them.
 
@@ -64,7 +64,7 @@ def _reach(pattern, loops, steps, u, stamp, work):
     return count, nodes, reached
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _near_row(pattern, loops, t, edges, u, stamp, work):
     """List a row's near negatives: joined, above the row, no training edge."""
     seen = work[0]
@@ -76,14 +76,14 @@ def _near_row(pattern, loops, t, edges, u, stamp, work):
     return count, reached
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _workspace(pattern):
     """Return stamps of all nodes and two lists of nodes with room for one more."""
     n, dtype = pattern[0].shape[0] - 1, pattern[1].dtype
     return np.zeros(n, np.int32), np.empty(n + 1, dtype), np.empty(n + 1, dtype)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_near_rows(first, last, pattern, loops, t, edges, counts):
     """Count the near negatives of each row."""
     work = _workspace(pattern)
@@ -93,7 +93,7 @@ def count_near_rows(first, last, pattern, loops, t, edges, counts):
         stamp += t
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def list_near_rows(
     first, last, pattern, loops, t, edges, keys, limit, at, end, begin, sizes, columns
 ):
@@ -119,7 +119,7 @@ def list_near_rows(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def find_near(first, last, pattern, loops, t, pairs, near):
     """Tell which pairs are near: a neighbour of one end is t - 1 edges from the other.
 

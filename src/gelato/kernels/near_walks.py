@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 from gelato.kernels.counting import allowed, bin_of
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def reach_bounds(indptr: Any, indices: Any, steps: int) -> Any:
     """Bound the number of nodes that each node reaches in exactly ``steps`` edges.
 
@@ -34,7 +34,7 @@ def reach_bounds(indptr: Any, indices: Any, steps: int) -> Any:
     return walks.astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _push(
     indptr: Any,
     indices: Any,
@@ -63,7 +63,7 @@ def _push(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def work_arrays(num_nodes: int) -> Any:
     """Return the arrays that walking a row needs: two of values, two of nodes.
 
@@ -77,7 +77,7 @@ def work_arrays(num_nodes: int) -> Any:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def walk_from(u: int, walks: Any, done: int, steps: int, above: int, work: Any) -> Any:
     """Walk on from a node, or go on with a walk that has come ``done`` steps.
 
@@ -122,7 +122,7 @@ def walk_from(u: int, walks: Any, done: int, steps: int, above: int, work: Any) 
     return current, following, touched, touched_next, count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def near_rows(
     rows: Any,
     walks: Any,
@@ -176,7 +176,7 @@ KEPT = ~((np.int64(1) << _DROPPED_BITS) - 1)
 """The bits of a rounded score are ``(bits + HALF) & KEPT``."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def finish_scores(
     rows: Any,
     indptr: Any,
@@ -197,7 +197,7 @@ def finish_scores(
             bits[slot] = (bits[slot] + HALF) & KEPT
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pick_near(
     indptr: Any, columns: Any, scores: Any, pair_rows: Any, pair_columns: Any, out: Any
 ) -> None:
@@ -224,7 +224,7 @@ def pick_near(
             place[columns[slot]] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _take_candidates(
     u: int, work: Any, rule: Any, upper: bool, unrestricted: bool
 ) -> int:
@@ -263,7 +263,7 @@ def _take_candidates(
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_walks(
     rows: Any,
     walks: Any,
@@ -339,7 +339,7 @@ def count_walks(
     return visited
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def keep_walks(
     rows: Any,
     walks: Any,
@@ -404,7 +404,7 @@ def keep_walks(
     return rows.size, kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pick_walks(
     pairs: Any, walks: Any, back: Any, steps: int, form: Any, out: Any
 ) -> None:
@@ -458,7 +458,7 @@ def pick_walks(
         start = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _walks_ahead(walks: Any, work: Any) -> int:
     """Return how many entries one more step would visit."""
     total = 0
@@ -468,7 +468,7 @@ def _walks_ahead(walks: Any, work: Any) -> int:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _gathering_cost(pairs: Any, back: Any, work: Any) -> int:
     """Return how many entries gathering all columns would visit."""
     total = 0
@@ -478,7 +478,7 @@ def _gathering_cost(pairs: Any, back: Any, work: Any) -> int:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _gather(
     v: int, factor: Any, back: Any, steps: int, work: Any, incoming: Any
 ) -> float:
@@ -501,7 +501,7 @@ def _gather(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def take_out_classes(
     class_counts: Any, scale: float, lefts: Any, rights: Any, table: Any, bins: Any
 ) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def shared_sums(pairs: Any, attributes: Any, columns: Any, out: Any) -> None:
     """Write sums over the attributes that both nodes of pairs have.
 
@@ -47,7 +48,7 @@ def shared_sums(pairs: Any, attributes: Any, columns: Any, out: Any) -> None:
             value[indices[a]] = 0.0
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def factor_dots(pairs: Any, left: Any, right: Any, out: Any) -> None:
     """Write ``left[u] . right[v]`` of pairs."""
     for p in range(len(pairs)):

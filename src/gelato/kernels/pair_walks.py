@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def _two_steps(
     u: int, graph: Any, weights: Any, factors: Any, hub: int, two: Any, nodes: Any
 ) -> int:
@@ -40,7 +41,7 @@ def _two_steps(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _next_step(graph: Any, data: Any, scaled: Any, out: Any) -> None:
     """Let walks along edges of weight ``data`` take one more step, to all nodes."""
     indptr, indices = graph
@@ -51,7 +52,7 @@ def _next_step(graph: Any, data: Any, scaled: Any, out: Any) -> None:
         out[v] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def walks_of_pairs(
     pairs: Any,
     graph: Any,
@@ -122,7 +123,7 @@ def walks_of_pairs(
             scaled[nodes[j]] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _last_step(
     u: int,
     v: int,
@@ -164,7 +165,7 @@ def _last_step(
     row[2 * kinds + 4] = second
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def walk_rows(rows: Any, graph: Any, data: Any, degrees: Any, out: Any) -> None:
     """Write resource allocation and autocovariance (times volume) of whole rows.
 
@@ -203,7 +204,7 @@ def walk_rows(rows: Any, graph: Any, data: Any, degrees: Any, out: Any) -> None:
             out[1, i, v] = three - degrees[u] * degrees[v] / volume
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def edge_overlaps(graph: Any, out: Any) -> None:
     """Write, for every stored edge, how many neighbours its ends share.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 
-@numba.njit(cache=True, nogil=True)
+
+@kernel()
 def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
     """Write both halves of the ridge walk's score of whole rows.
 
@@ -53,7 +54,7 @@ def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> 
             out[1, i, indices[slot]] += data[slot]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _times(graph: Any, values: Any, out: Any) -> None:
     """Write ``N`` times a block of columns."""
     indptr, indices, data = graph
@@ -67,7 +68,7 @@ def _times(graph: Any, values: Any, out: Any) -> None:
                 row[c] += weight * source[c]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
     """Write a Chebyshev series in ``2 N^2 - I`` times a block of columns.
 
@@ -103,7 +104,7 @@ def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
         before, now = now, before
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _spread(
     k: int,
     amount: float,
@@ -128,7 +129,7 @@ def _spread(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def push_columns(
     columns: Any,
     graph: Any,
@@ -203,7 +204,7 @@ def push_columns(
     return filled
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
     """Write what the ridge walk says of pairs that are not edges, sorted by node.
 
@@ -242,7 +243,7 @@ def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -
             p += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _forward(
     u: int, graph: Any, sparse: Any, scale: Any, total: Any, even: Any, roots: Any
 ) -> None:
@@ -259,7 +260,7 @@ def _forward(
                 even[v] += data[slot] * (roots[k] * step)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sparse_ridge_pairs(
     pairs: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
 ) -> None:
@@ -306,7 +307,7 @@ def sparse_ridge_pairs(
             own[nodes[e]] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sparse_ridge_row(u: int, graph: Any, sparse: Any, scale: Any, work: Any) -> Any:
     """Return the nodes that the ridge walk joins to u, and their scores.
 
@@ -347,7 +348,7 @@ def sparse_ridge_row(u: int, graph: Any, sparse: Any, scale: Any, work: Any) -> 
     return found[:count], scores
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sparse_ridge_rows(
     rows: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
 ) -> None:

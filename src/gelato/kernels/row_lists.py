@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 from gelato.kernels.ridge_walks import sparse_ridge_row
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def hide_known(rows: Any, graph: Any, scores: Any) -> None:
     """Set the scores of a row with itself and with its neighbours to -inf."""
     indptr, indices = graph
@@ -21,7 +21,7 @@ def hide_known(rows: Any, graph: Any, scores: Any) -> None:
             scores[i, indices[a]] = -np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def worthwhile(
     rows: Any, scores: Any, tenth: Any, most: int, bounds: Any, out: Any
 ) -> int:
@@ -70,7 +70,7 @@ def worthwhile(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def levels(nodes: Any, scores: Any, lists: Any, grid: Any, out: Any) -> None:
     """Write the rank of scores in lists, and what share of the best score they are.
 
@@ -102,7 +102,7 @@ def levels(nodes: Any, scores: Any, lists: Any, grid: Any, out: Any) -> None:
         out[p, 1] = scores[p] / top if top > 0 and np.isfinite(top) else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
     """Put scores of listed pairs in the place of near ones, or beside them.
 
@@ -145,7 +145,7 @@ def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
         out_indptr[i + 1] = filled
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _walked_to(
     u: int, graph: Any, values: Any, hub: int, sources: Any, out: Any
 ) -> int:
@@ -172,7 +172,7 @@ def _walked_to(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _wanted(nodes: Any, scores: Any, known: Any, u: int) -> Any:
     """Return the nodes that are no neighbours of u and score above 0."""
     kept, values = np.empty_like(nodes), np.empty(nodes.size, dtype=np.float32)
@@ -185,14 +185,14 @@ def _wanted(nodes: Any, scores: Any, known: Any, u: int) -> Any:
     return kept[:count], values[:count]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def near_room(n: int) -> Any:
     """Return buffers for :func:`near_row`: whoever walks a row again needs new ones."""
     stamps = np.full((4, n), -1, dtype=np.int64)
     return np.zeros((6, n)), stamps, np.empty((3, n), dtype=np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def near_row(
     u: int, graph: Any, degrees: Any, limits: Any, sparse: Any, scale: Any, room: Any
 ) -> Any:
@@ -248,7 +248,7 @@ def near_row(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _keep(u: int, found: Any, limits: Any, best: Any, out: Any, filled: int) -> int:
     """Write the scores of a row at the ranks of a grid, and the keys worth keeping."""
     nodes, scores = found
@@ -278,7 +278,7 @@ def _keep(u: int, found: Any, limits: Any, best: Any, out: Any, filled: int) -> 
     return filled
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def near_lists(
     rows: Any, walks: Any, limits: Any, bounds: Any, best: Any, out: Any
 ) -> int:
@@ -317,7 +317,7 @@ def near_lists(
     return filled
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def block_lists(
     block: Any, scores: Any, graph: Any, limits: Any, best: Any, out: Any
 ) -> int:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 from gelato.kernels.vectors import TILE, add_rows
 
 # Pairs that go through one tile of the table before the next: pairs come sorted by
@@ -19,7 +19,7 @@ from gelato.kernels.vectors import TILE, add_rows
 _BLOCK = 64
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_meetings(
     indptr: Any, indices: Any, data: Any, pairs: Any, counts: Any, start: int, stop: int
 ) -> None:
@@ -37,7 +37,7 @@ def count_meetings(
         counts[e] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fill_meetings(
     indptr: Any,
     indices: Any,
@@ -65,7 +65,7 @@ def fill_meetings(
             j += b <= a
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_layer(
     indptr: Any,
     indices: Any,
@@ -122,7 +122,7 @@ def pair_layer(
                     sums[part, 1, k] += x64 * x64
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sum_at_nodes(
     indptr: Any, incident: Any, dense: Any, out: Any, start: int, stop: int
 ) -> None:
@@ -145,7 +145,7 @@ _BYTES, _SPREAD = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 _1, _2, _4, _56 = (np.uint64(shift) for shift in (1, 2, 4, 56))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_bits(word: Any) -> Any:
     """Return how many bits of a 64-bit word are set."""
     word = word - ((word >> _1) & _PAIRS)
@@ -154,7 +154,7 @@ def count_bits(word: Any) -> Any:
     return np.int64((word * _SPREAD) >> _56)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pack_rows(indptr: Any, indices: Any, words: Any) -> None:
     """Set the bits of listed columns in ``words`` (rows, words per row), all 0."""
     for row in range(words.shape[0]):
@@ -163,7 +163,7 @@ def pack_rows(indptr: Any, indices: Any, words: Any) -> None:
             words[row, indices[s] // WORD] |= bit
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_shared(words: Any, pairs: Any, counts: Any, start: int, stop: int) -> None:
     """Count, for pairs ``start..stop-1``, the bits that both rows have."""
     for e in range(start, stop):
@@ -174,7 +174,7 @@ def count_shared(words: Any, pairs: Any, counts: Any, start: int, stop: int) -> 
         counts[e] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def list_shared(
     words: Any, pairs: Any, out_indptr: Any, out: Any, start: int, stop: int
 ) -> None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from gelato.kernels.compiled import kernel
 
 # Multiply and add may be one instruction; sums keep their order.
 _FAST = {"contract"}
@@ -25,7 +26,7 @@ LEAST_DEGREE = 1e-2
 """Added to weighted degrees before their logarithm is taken."""
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
+@kernel(fastmath=_FAST, inline="always")
 def _push(u, graph, one, two):
     """Add the walks of one and of two edges from u to two buffers."""
     indptr, indices, weights, factors = graph
@@ -38,7 +39,7 @@ def _push(u, graph, one, two):
                 two[indices[b]] += step * weights[b]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _clear(u, graph, one, two):
     """Zero what :func:`_push` wrote."""
     indptr, indices = graph[0], graph[1]
@@ -49,7 +50,7 @@ def _clear(u, graph, one, two):
             two[indices[b]] = 0
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
+@kernel(fastmath=_FAST, inline="always")
 def _gather(v, graph, two):
     """Return the walks of three edges that end at v."""
     indptr, indices, weights, factors = graph
@@ -60,7 +61,7 @@ def _gather(v, graph, two):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def walk_pairs(first, last, graph, pairs, out):
     """Sum the walks that join the pairs of rows ``first .. last - 1``.
 
@@ -90,7 +91,7 @@ def walk_pairs(first, last, graph, pairs, out):
         _clear(u, graph, one, two)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def pull_pairs(first, last, graph, pairs, gradient, by_slot, by_node):
     """Add the gradient of rows ``first .. last - 1`` to two buffers.
 
@@ -140,7 +141,7 @@ def pull_pairs(first, last, graph, pairs, gradient, by_slot, by_node):
         q[:] = 0
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
+@kernel(fastmath=_FAST, inline="always")
 def _dot(one, two):
     """Return the product of two rows of a multiple of 4 entries.
 
@@ -155,14 +156,14 @@ def _dot(one, two):
     return (a + b) + (c + d)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_cosines(pairs, factors, out):
     """Write the products of the rows of pairs, as :func:`read_rows` has them."""
     for i in range(pairs.shape[0]):
         out[i] = _dot(factors[pairs[i, 0]], factors[pairs[i, 1]])
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
+@kernel(fastmath=_FAST, inline="always")
 def _read_out(u, v, walks, nodes, readout):
     """Return the score of a pair from its walks and its two nodes."""
     popularity, numbers, factors = nodes
@@ -186,7 +187,7 @@ def _read_out(u, v, walks, nodes, readout):
     return score
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def read_rows(rows, above, graph, nodes, readout, out):
     """Write the scores of whole rows.
 
@@ -216,7 +217,7 @@ def read_rows(rows, above, graph, nodes, readout, out):
         _clear(u, graph, one, two)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def read_pairs(pairs, graph, nodes, readout, out):
     """Write the scores of pairs; those with the same first node should follow."""
     n = graph[3].shape[0]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from gelato.graph import FloatArray
+from gelato.kernels.compiled import kernel
 
 
 def squared_norms(matrix: sp.csr_array) -> FloatArray:
@@ -37,7 +37,7 @@ def exact_values(matrix: sp.csr_array, squares: FloatArray) -> Any:
     return matrix.astype(np.float32 if exact else np.float64).toarray()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _add_shared(
     u: int, above: int, attributes: Any, transposed: Any, dots: Any, touched: Any
 ) -> int:
@@ -58,7 +58,7 @@ def _add_shared(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def shared_attribute_rows(
     rows: Any,
     attributes: Any,
@@ -106,7 +106,7 @@ def shared_attribute_rows(
 _SAFE = 1.0 - 1e-9
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def telling_starts(attributes: Any, squares: Any, by_rarity: Any, bound: float) -> Any:
     """Return, for every row, how many of its attributes no similar pair depends on.
 
@@ -135,7 +135,7 @@ def telling_starts(attributes: Any, squares: Any, by_rarity: Any, bound: float) 
     return skipped
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def similar_rows(
     start: int,
     stop: int,
@@ -191,7 +191,7 @@ def similar_rows(
     return stop, kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def similar_rows_pruned(
     start: int,
     stop: int,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.kernels.chunks import run_shares
+from gelato.kernels.compiled import kernel
 from gelato.kernels.vectors import COLUMNS, ROWS, TILE, add_rows, one_row, six_rows
 
 _BLOCK_ROWS = 48  # rows that go through one tile of the right matrix before the next
@@ -44,7 +44,7 @@ def from_inner_tiles(tiles: Any, rows: int, columns: int) -> Any:
     return flat[:rows, :columns]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def rows_times(left: Any, tiles: Any, out: Any, start: int, stop: int) -> None:
     """Write rows ``start..stop-1`` of ``left @ matrix``, given its column tiles."""
     inner, width = left.shape[1], out.shape[1]
@@ -68,7 +68,7 @@ def rows_times(left: Any, tiles: Any, out: Any, start: int, stop: int) -> None:
                 e += rows
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) -> None:
     """Add ``left[start:stop].T @ right[start:stop]`` to ``out``, in tiles."""
     wide = left.shape[1]
@@ -93,7 +93,7 @@ def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) ->
                 )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -> None:
     """Add ``left[:rows].T @ right[:rows]`` to ``out``, in tiles, for a few rows.
 
@@ -110,7 +110,7 @@ def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -
             six_rows(out[tile, start:], left[0, start:], 1, wide, packed, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sparse_times(
     indptr: Any,
     indices: Any,
@@ -135,7 +135,7 @@ def sparse_times(
                 out[row, first + k] = total[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def turn_rows(
     indptr: Any,
     indices: Any,
@@ -180,7 +180,7 @@ def turn_rows(
     segment_start[segment] = indptr[num_rows]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def transposed_times(
     block_start: Any,
     segment_column: Any,

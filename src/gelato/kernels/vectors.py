@@ -16,6 +16,11 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from gelato.kernels.compiled import compile_all
+
+# Only compiled kernels can call what stands here, and numba is loaded anyway.
+compile_all()
+
 # A tile of 6 x 16 numbers fills the vector registers of common processors.
 ROWS, COLUMNS = 6, 16
 # Eight 256-bit registers of float32. Narrower tiles read the index lists more often,

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import InputError, UsageError
+from gelato.kernels.compiled import kernel
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[Any]
@@ -238,7 +238,7 @@ class WalkStructure:
         return PairLists(np.arange(n), offsets.astype(np.int64), columns)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _assemble(indptr, indices, slot_edge, weights, hidden, loops_on_all):  # type: ignore[no-untyped-def]
     """Copy the visible slots, add loops, and divide by the roots of the degrees."""
     n = indptr.shape[0] - 1

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.compiled import kernel
 from gelato.kernels.walk_structure import PairLists, StepMatrix
 
 # Multiply and add may be one instruction; sums keep their order. Row bounds and
@@ -35,14 +35,14 @@ from gelato.kernels.walk_structure import PairLists, StepMatrix
 _FAST = {"contract"}
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
+@kernel(fastmath=_FAST, inline="always")
 def _push(indptr, indices, values, k, factor, into):
     """Add ``factor`` times row k of a matrix to a dense buffer."""
     for s in range(indptr[k], indptr[k + 1]):
         into[indices[s]] += factor * values[s]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _two_hop_cost(indptr, indices, u):
     cost = 0
     for s in range(indptr[u], indptr[u + 1]):
@@ -51,7 +51,7 @@ def _two_hop_cost(indptr, indices, u):
     return cost
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _walk_row(matrix, u, t, levels):
     """Fill ``levels[i]`` with row u of N^(i+1), for the levels that are used.
 
@@ -74,7 +74,7 @@ def _walk_row(matrix, u, t, levels):
                     _push(indptr, indices, values, k, levels[i - 1, k], levels[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _clear_walk(matrix, u, t, levels):
     """Zero what ``_walk_row`` wrote, at the lesser of two costs."""
     indptr, indices = matrix[0], matrix[1]
@@ -92,7 +92,7 @@ def _clear_walk(matrix, u, t, levels):
                 c[indices[r]] = 0
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _score_row(matrix, u, c, begin, columns, out):
     """Write R[u, v] for the row's pairs; return the sum of (2 - [u = v]) R^2."""
     indptr, indices, values, roots, volume = matrix
@@ -111,7 +111,7 @@ def _score_row(matrix, u, c, begin, columns, out):
     return squares
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _wanted(pairs, u):
     total = 0
     for _, offsets, _ in pairs:
@@ -119,7 +119,7 @@ def _wanted(pairs, u):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def forward_rows(first, last, matrix, t, pairs, out, squares):
     """Score the pairs of rows ``first .. last - 1``.
 
@@ -155,7 +155,7 @@ def forward_rows(first, last, matrix, t, pairs, out, squares):
         _clear_walk(matrix, u, t, levels)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _scatter_row(matrix, u, c, begin, columns, scores, gradient, q, by_slot, by_node):
     """Fold the gradients of a row's pairs into q = dL/dc and the last step.
 
@@ -178,7 +178,7 @@ def _scatter_row(matrix, u, c, begin, columns, scores, gradient, q, by_slot, by_
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _pull_first_steps(matrix, u, q, by_slot):
     """Pass q back through the second step and the first one (t >= 3)."""
     indptr, indices, values = matrix[0], matrix[1], matrix[2]
@@ -193,7 +193,7 @@ def _pull_first_steps(matrix, u, q, by_slot):
         by_slot[first] += total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _pull_level(matrix, earlier, q, by_slot, scratch):
     """Pass q back through one step of a long walk."""
     indptr, indices, values = matrix[0], matrix[1], matrix[2]
@@ -207,7 +207,7 @@ def _pull_level(matrix, earlier, q, by_slot, scratch):
     q[:] = scratch
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _pull_row(matrix, u, t, levels, q, scratch, by_slot):
     """Traverse the walk of row u backwards, from q down to its first step."""
     for i in range(t - 2, 1, -1):
@@ -219,7 +219,7 @@ def _pull_row(matrix, u, t, levels, q, scratch, by_slot):
             by_slot[s] += q[matrix[1][s]]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _clear_columns(matrix, pairs, u, t, q):
     """Zero q, entry by entry where the row's pairs are few."""
     indptr, indices = matrix[0], matrix[1]
@@ -233,7 +233,7 @@ def _clear_columns(matrix, pairs, u, t, q):
                 q[indices[s]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def backward_rows(first, last, matrix, t, pairs, scores, gradients, by_slot, by_node):
     """Add the gradient of rows ``first .. last - 1`` to two buffers.
 
@@ -382,7 +382,7 @@ def row_bounds(
     return balanced_chunks(cost)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _fold_slots(matrix, slot_edge, by_slot, by_node, num_edges):
     """Turn gradients of N's slots into gradients of the edges' weights.
 
@@ -414,7 +414,7 @@ def _fold_slots(matrix, slot_edge, by_slot, by_node, num_edges):
     return gradient
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def score_neighbours(first, last, matrix, pairs, out):
     """Score the pairs of rows ``first .. last - 1``.
 
@@ -445,7 +445,7 @@ def score_neighbours(first, last, matrix, pairs, out):
             c[indices[s]] = 0
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def pull_neighbours(first, last, matrix, pairs, gradient, by_slot, by_node):
     """Add the gradient with respect to slots of A, and to f, to two buffers."""
     indptr, indices, weights, f = matrix

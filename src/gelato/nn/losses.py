@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -29,11 +28,12 @@ from torch.nn import functional
 
 from gelato.errors import UnknownNameError, UsageError
 from gelato.kernels.chunks import NUM_CHUNKS, run_chunks
+from gelato.kernels.compiled import kernel
 
 Floats = npt.NDArray[Any]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _group_maxima(negatives, groups, largest):
     for i in range(negatives.shape[0]):
         g = np.uint32(groups[i])
@@ -41,7 +41,7 @@ def _group_maxima(negatives, groups, largest):
             largest[g] = negatives[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _group_sums(negatives, groups, largest, scale, shares, sums):
     """Write exp(scale (z - m)) to ``shares`` and add it to its group's sum."""
     tiny = shares.dtype.type(1e-30)
@@ -54,7 +54,7 @@ def _group_sums(negatives, groups, largest, scale, shares, sums):
         sums[g] += share
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _finish_shares(negatives, groups, inverse, shares):
     """Divide the shares by their group's total; return sum of share * z."""
     dot = 0.0
@@ -65,7 +65,7 @@ def _finish_shares(negatives, groups, inverse, shares):
     return dot
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _combine(gradient, scores, factor, coefficient):
     """Replace g by factor * g - coefficient * R."""
     for i in range(gradient.shape[0]):

@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from gelato.errors import GelatoError, UsageError
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.chunks import use_threads
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import Array, column_tiles, rows_times, tiled
 from gelato.kernels.vectors import COLUMNS, TILE, add_rows
 from gelato.nn.first_layer import AttributeRows
@@ -27,21 +27,21 @@ _BLOCK = 48
 _LANES = 16  # running sums of a dot product
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _mark(indptr: Any, indices: Any, values: Any, node: int, own: Any) -> None:
     """Write a node's attributes into a row of zeros."""
     for slot in range(indptr[node], indptr[node + 1]):
         own[indices[slot]] = 1 if values is None else values[slot]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _unmark(indptr: Any, indices: Any, node: int, own: Any) -> None:
     """Turn the row back into zeros."""
     for slot in range(indptr[node], indptr[node + 1]):
         own[indices[slot]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _meet(
     indptr: Any, indices: Any, values: Any, node: int, own: Any, found: Any, least: Any
 ) -> int:
@@ -61,7 +61,7 @@ def _meet(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _rectified_dot(row: Any, bias: Any, head: Any, lanes: Any) -> Any:
     """Return ``relu(row + bias) @ head`` in a fixed order of additions."""
     lanes[:] = 0
@@ -78,7 +78,7 @@ def _rectified_dot(row: Any, bias: Any, head: Any, lanes: Any) -> Any:
     return lanes[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _score_columns(node: int, columns: Any, lists: Any, layers: Any, out: Any) -> None:
     """Write the logits of (node, column) for all given columns.
 

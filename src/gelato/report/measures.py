@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
+from gelato.kernels.compiled import kernel
 from gelato.models.registry import facts_of, make
 from gelato.predict.links import count_common_neighbours
 from gelato.predict.precision import (
@@ -343,7 +343,7 @@ def _worst(
     ]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _two_steps(u: int, ahead: Any, level: Any, reached: Any) -> int:
     """Mark the nodes one and two edges ahead; return how many are in the list."""
     indptr, indices = ahead
@@ -362,7 +362,7 @@ def _two_steps(u: int, ahead: Any, level: Any, reached: Any) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def hops_within_three(pairs: Any, ahead: Any, back: Any, out: Any) -> None:
     """Write the distance of pairs that are at most three edges apart.
 

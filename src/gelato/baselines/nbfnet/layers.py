@@ -8,9 +8,9 @@ they do not depend on the order of the rows: equal neighbourhoods give equal sta
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import add_small_product, rows_times
 from gelato.kernels.vectors import COLUMNS, LANES, ROWS, gather, scatter
 
@@ -20,7 +20,7 @@ _LEAST_VARIANCE = 1e-6
 _NORM_EPSILON = 1e-5
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _gathered(states, indices, start, degree, relation, boundary, sums, squares, row):
     """Write statistics of a node's messages, then its own state."""
     width = states.shape[1]
@@ -42,7 +42,7 @@ def _gathered(states, indices, start, degree, relation, boundary, sums, squares,
         row[4 * width + k] = states[own, k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _moments(before):
     """Return the mean of a row and the inverse of its deviation."""
     width = before.shape[0]
@@ -56,7 +56,7 @@ def _moments(before):
     return mean, 1.0 / np.sqrt(spread / width + _NORM_EPSILON)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _gather_part(states, rows, messages, degree, entry, first, count, inputs):
     """Write the inputs of rows of one class, whose neighbours begin at ``entry``."""
     indices, source = rows[0], rows[3]
@@ -73,7 +73,7 @@ def _gather_part(states, rows, messages, degree, entry, first, count, inputs):
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _finish(mixed, bias, gain, shift, own, out):
     """Normalise and rectify a row, and add the node's own state."""
     for k in range(mixed.shape[0]):
@@ -84,7 +84,7 @@ def _finish(mixed, bias, gain, shift, own, out):
         out[k] = max(value, 0.0) + own[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def layer_forward(states, rows, degrees, weights, out, before):
     """Write the next states of all rows to their places in ``out``.
 
@@ -127,7 +127,7 @@ def layer_forward(states, rows, degrees, weights, out, before):
                     before[first + i] = mixed[i]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _through_norm(gradient, before, gain, shift, by_gain, by_shift, by_bias, out):
     """Go back through rectifier and normalisation of one row, into ``out``."""
     width = before.shape[0]
@@ -148,7 +148,7 @@ def _through_norm(gradient, before, gain, shift, by_gain, by_shift, by_bias, out
         out[k] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _through_statistics(row, gradient, degree, boundary, parts):
     """Turn gradients of statistics into those of messages (rows of ``parts``)."""
     width = boundary.shape[0]
@@ -168,7 +168,7 @@ def _through_statistics(row, gradient, degree, boundary, parts):
             parts[1 + extreme, k] = part * gradient[extreme * width + k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _to_query(states, indices, start, degree, relation, query, row, parts, by_query):
     """Add the gradient of a source's boundary."""
     width = query.shape[0]
@@ -183,7 +183,7 @@ def _to_query(states, indices, start, degree, relation, query, row, parts, by_qu
         by_query[k] += value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _fold(tiles, scale, by_gathered, by_own):
     """Add the gradient of a class's weights to those they are made of."""
     width = by_own.shape[0]
@@ -197,7 +197,7 @@ def _fold(tiles, scale, by_gathered, by_own):
                 by_own[k - STATISTICS * width, j] += value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def layer_backward(
     states, rows, degrees, scales, weights, before, by_out, by_states, sums
 ):
@@ -252,7 +252,7 @@ def layer_backward(
         _fold(tiles, scales[c], by_gathered, by_own)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _scatter_part(states, rows, messages, here, inputs, gradients, sums):
     """Add the gradients of rows' inputs to those of the states they are made of."""
     indices, place, source = rows[0], rows[2], rows[3]
@@ -281,7 +281,7 @@ def _scatter_part(states, rows, messages, here, inputs, gradients, sums):
             by_states[own, k] += by_out[goal, k] + back
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _inner_tiles(width):
     """Return the shape of the sums of a class's weights' gradient."""
     wide = (STATISTICS + 1) * width

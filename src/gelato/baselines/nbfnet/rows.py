@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.compiled import kernel
 from gelato.kernels.vectors import COLUMNS
 
 Array = npt.NDArray[Any]
@@ -179,7 +179,7 @@ def column_tiles(matrices: Array) -> Array:
     return tiles
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def hops_from(indptr, indices, seeds, limit):
     """Return edges to the nearest seed, ``limit + 1`` where there are more."""
     n = indptr.shape[0] - 1
@@ -205,7 +205,7 @@ def hops_from(indptr, indices, seeds, limit):
     return hops
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _ball(indptr, indices, source, limit, hops, others, queue):
     """List nodes within ``limit`` edges; with their ``others`` still within it.
 
@@ -229,7 +229,7 @@ def _ball(indptr, indices, source, limit, hops, others, queue):
     return tail
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _room(array, wanted):
     """Return an array with at least so much room, and the same content."""
     if wanted <= array.shape[0]:
@@ -239,7 +239,7 @@ def _room(array, wanted):
     return larger
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def source_reach(indptr, indices, sources, limit):
     """List what every source reaches: ``start, nodes, first, last``.
 
@@ -264,7 +264,7 @@ def source_reach(indptr, indices, sources, limit):
     return start, nodes[:end], first[:end], np.full(end, limit, np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_reach(indptr, indices, pairs, limit):
     """As :func:`source_reach`, for both directions of every pair, with its target.
 
@@ -300,7 +300,7 @@ def pair_reach(indptr, indices, pairs, limit):
     return start, nodes[:end], first[:end], last[:end]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_rows(reach, class_of, layers, classes):
     """Return how many rows each layer (from 1) has of each class."""
     _, nodes, first, last = reach
@@ -311,7 +311,7 @@ def count_rows(reach, class_of, layers, classes):
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fill_rows(graph, reach, sources, place, entries, row_start, out, marks):
     """Write neighbours' rows and sources of all layers; return rows at the end.
 
@@ -374,7 +374,7 @@ def fill_rows(graph, reach, sources, place, entries, row_start, out, marks):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def fill_background(indptr, indices, nodes, out):
     """Write the neighbours of nodes, each node itself first."""
     at = 0

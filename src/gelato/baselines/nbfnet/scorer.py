@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import psutil
 import scipy.sparse as sp
@@ -26,13 +25,14 @@ from gelato.baselines.shared_layers.decoders import RowsOrHalf
 from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.chunks import run_chunks
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import column_tiles, rows_times
 from gelato.ranking.scorers import row_blocks
 
 _PART = 48
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def ball_sizes(indptr, indices, sources, limit):
     """Return how many nodes each source reaches, itself included."""
     n = indptr.shape[0] - 1
@@ -45,7 +45,7 @@ def ball_sizes(indptr, indices, sources, limit):
     return sizes
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _reach(indptr, indices, source, limit, hops, queue):
     """List nodes within ``limit`` edges, with their ``hops``; return their number."""
     hops[source] = 0
@@ -64,7 +64,7 @@ def _reach(indptr, indices, source, limit, hops, queue):
     return tail
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def near_columns(indptr, indices, limit, start, stop, counts, columns):
     """Count or list near columns v >= u of rows ``start .. stop - 1``.
 
@@ -88,7 +88,7 @@ def near_columns(indptr, indices, limit, start, stop, counts, columns):
             at += found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def find_column(columns, low, high, wanted):
     """Return where a sorted row holds a column, -1 if it does not."""
     end = high
@@ -101,7 +101,7 @@ def find_column(columns, low, high, wanted):
     return low if low < end and columns[low] == wanted else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def find_pairs(indptr, columns, pairs, out):
     """Write where pairs (u, v), u <= v, are listed, -1 where they are not."""
     for p in range(pairs.shape[0]):
@@ -109,7 +109,7 @@ def find_pairs(indptr, columns, pairs, out):
         out[p] = find_column(columns, indptr[u], indptr[u + 1], v)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_states(reach, sources, states, indptr, columns, rows, sums, hits):
     """Add the states of propagations to the sums of listed pairs.
 
@@ -145,7 +145,7 @@ def add_states(reach, sources, states, indptr, columns, rows, sums, hits):
                     sums[at - offset, k] += states[found[e], k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def net_scores(sums, tiles, shift, weights, last, out):
     """Score pairs by a net of one hidden layer on the mean of their two states."""
     units = shift.shape[0]
@@ -165,7 +165,7 @@ def net_scores(sums, tiles, shift, weights, last, out):
             out[first + i] = total + last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def far_row(u, halves, shift, weights, last, out):
     """Score a node with all nodes as if all were far; ``halves`` is (units, n)."""
     zero = halves.dtype.type(0)
@@ -178,7 +178,7 @@ def far_row(u, halves, shift, weights, last, out):
         out[v] = np.float32(out[v] + last)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def far_pairs(pairs, halves, shift, weights, last, out):
     """Score listed pairs as if all were far."""
     zero = halves.dtype.type(0)

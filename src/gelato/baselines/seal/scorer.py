@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numba
 import numpy as np
 from torch import Tensor
 
@@ -34,6 +33,7 @@ from gelato.baselines.shared_layers.subgraphs import (
     stable_order,
 )
 from gelato.graph import FloatArray, IntArray
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import column_tiles, rows_times
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ WIDTH = 5
 _GROUP = 24
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def tanh(x: Any) -> Any:
     """Return tanh to about 1e-6, by operations that fill vector registers.
 
@@ -71,7 +71,7 @@ def tanh(x: Any) -> Any:
     return above / below
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _average(
     count: int, rows: Any, columns: Any, scale: Any, y: Any, bias: Any, out: Any
 ) -> None:
@@ -88,7 +88,7 @@ def _average(
             out[i, k] = tanh(scale[i] * total[k] + bias[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _states(
     count: int, nodes: Any, labels: Any, rows: Any, columns: Any, net: Any, work: Any
 ) -> None:
@@ -119,7 +119,7 @@ def _states(
         keys[i] = tanh(scale[i] * total + last[width])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _falling_order(count: int, keys: Any) -> Any:
     """Return the positions of the first keys, largest first, ties in their order."""
     turned = np.empty(count, np.float32)
@@ -128,7 +128,7 @@ def _falling_order(count: int, keys: Any) -> Any:
     return stable_order(turned, np.empty(count, np.int64), np.empty(count, np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _keep(count: int, net: Any, work: Any, keys_out: Any, vectors: Any) -> int:
     """Write the keys, largest first, and the vectors of the nodes that are kept."""
     convolution, of_key, bias = net[5:]
@@ -155,7 +155,7 @@ def _keep(count: int, net: Any, work: Any, keys_out: Any, vectors: Any) -> int:
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _merge(u: int, v: int, balls: Any, vectors: Any) -> int:
     """Write the vectors of the largest keys of two balls; return how many."""
     start, _, keys, known = balls
@@ -171,7 +171,7 @@ def _merge(u: int, v: int, balls: Any, vectors: Any) -> int:
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _pool(vectors: Any, kept: int, bias: Any, profile: Any) -> None:
     """Write the larger of every two neighbours; missing nodes have only the bias."""
     for c in range(CHANNELS):
@@ -182,7 +182,7 @@ def _pool(vectors: Any, kept: int, bias: Any, profile: Any) -> None:
             profile[r * CHANNELS + c] = max(one, two)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _finish(count: int, profiles: Any, head: Any, work: Any, out: Any) -> None:
     """Write the logits of profiles: a convolution and two linear layers."""
     second, second_bias, third, third_bias, last = head
@@ -207,7 +207,7 @@ def _finish(count: int, profiles: Any, head: Any, work: Any, out: Any) -> None:
         out[p] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _make_work(most: int, width: int) -> Any:
     return (
         np.empty((most, width), np.float32),
@@ -217,7 +217,7 @@ def _make_work(most: int, width: int) -> Any:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def sort_balls(graph: Any, hops: int, limit: int, net: Any, balls: Any) -> None:
     """Fill the sorted lists of all balls, their centres labelled 1 and all else 0.
 
@@ -245,7 +245,7 @@ def sort_balls(graph: Any, hops: int, limit: int, net: Any, balls: Any) -> None:
         _keep(count, net, work, keys[own], vectors[own])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _cut_and_keep(
     u: int, v: int, graph: Any, cut: Any, net: Any, local: Any, work: Any, kept: Any
 ) -> Any:
@@ -261,7 +261,7 @@ def _cut_and_keep(
     return _keep(count, net, work, *kept), columns
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _make_head_work(half: int, head: Any) -> Any:
     places = half - WIDTH + 1
     return (
@@ -271,7 +271,7 @@ def _make_head_work(half: int, head: Any) -> Any:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def score_pairs(
     pairs: Any, graph: Any, cut: Any, net: Any, balls: Any, head: Any, out: Any
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import Any, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import psutil
@@ -16,9 +15,10 @@ from torch import Tensor
 from gelato.errors import InputError
 from gelato.graph import Graph
 from gelato.kernels.chunks import run_shares
+from gelato.kernels.compiled import kernel
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def rows_times(indptr, indices, values, dense, out, start, stop):  # type: ignore[no-untyped-def]
     """Write rows ``start..stop-1`` of a CSR matrix times ``dense`` to ``out``.
 
@@ -44,7 +44,7 @@ def rows_times(indptr, indices, values, dense, out, start, stop):  # type: ignor
             s += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def average_rows(indptr, indices, root, dense, out, start, stop):  # type: ignore[no-untyped-def]
     """Write rows of ``D (A + I) D`` times ``dense``: A without values, D a diagonal."""
     width = out.shape[1]

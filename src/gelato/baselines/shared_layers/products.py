@@ -8,15 +8,16 @@ which lets the compiler use vectors.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from gelato.kernels.compiled import kernel
 
 _TILE = 1024  # columns whose sums stay in the first-level cache
 _ANY_ORDER = {"reassoc", "contract", "nsz"}
 _FEW = 64  # columns whose squared differences do
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_dots(left, right, u, v, out):  # type: ignore[no-untyped-def]
     """Write the inner product of ``left[u]`` and ``right[v]`` for every pair."""
     for p in range(u.shape[0]):
@@ -27,7 +28,7 @@ def pair_dots(left, right, u, v, out):  # type: ignore[no-untyped-def]
         out[p] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@kernel(fastmath=_ANY_ORDER)
 def training_dots(left, right, u, v, out):  # type: ignore[no-untyped-def]
     """Write the same inner products, up to rounding."""
     for p in range(u.shape[0]):
@@ -38,7 +39,7 @@ def training_dots(left, right, u, v, out):  # type: ignore[no-untyped-def]
         out[p] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_dots_backward(left, right, u, v, gradient, by_left, by_right):  # type: ignore[no-untyped-def]
     """Add the gradients of both factors."""
     for p in range(u.shape[0]):
@@ -48,7 +49,7 @@ def pair_dots_backward(left, right, u, v, gradient, by_left, by_right):  # type:
             by_right[j, k] += g * left[i, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def row_products(rows, left, right, above, out):  # type: ignore[no-untyped-def]
     """Write ``left[rows] @ right``; ``right`` is (width, n).
 
@@ -66,7 +67,7 @@ def row_products(rows, left, right, above, out):  # type: ignore[no-untyped-def]
                     total[v] += factor * line[v]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def mix_edges(u, v, weights, states, out):  # type: ignore[no-untyped-def]
     """Add to both ends of every edge the weighted state of its other end."""
     for e in range(u.shape[0]):
@@ -76,7 +77,7 @@ def mix_edges(u, v, weights, states, out):  # type: ignore[no-untyped-def]
             out[j, k] += w * states[i, k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@kernel(fastmath=_ANY_ORDER)
 def mix_edges_backward(u, v, states, gradient, by_weight):  # type: ignore[no-untyped-def]
     """Write the gradient of every edge's weight."""
     for e in range(u.shape[0]):
@@ -87,7 +88,7 @@ def mix_edges_backward(u, v, states, gradient, by_weight):  # type: ignore[no-un
         by_weight[e] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def difference_net_rows(rows, states, mix, bias, weights, slope, above, out):  # type: ignore[no-untyped-def]
     """Write a one-layer net of squared differences for whole rows.
 
@@ -118,7 +119,7 @@ def difference_net_rows(rows, states, mix, bias, weights, slope, above, out):  #
                     total[j] += weights[k] * max(unit[j], slope * unit[j])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def difference_net_pairs(u, v, states, mix, bias, weights, slope, out):  # type: ignore[no-untyped-def]
     """Write the same net for listed pairs, with the same bits."""
     for p in range(u.shape[0]):
@@ -132,7 +133,7 @@ def difference_net_pairs(u, v, states, mix, bias, weights, slope, out):  # type:
         out[p] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def shifted_net_pairs(u, v, states, mix, bias, weights, slope, shifts, out):  # type: ignore[no-untyped-def]
     """Write the same net where each pair adds a row of ``shifts`` to its units."""
     for p in range(u.shape[0]):

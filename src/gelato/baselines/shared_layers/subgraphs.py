@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gelato.kernels.chunks import mix
+from gelato.kernels.compiled import kernel
 
 IntArray = npt.NDArray[np.int64]
 
@@ -29,7 +29,7 @@ _RUN = 8
 
 
 # numba takes many seconds to compile its own stable argsort, in every kernel anew.
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def stable_order(keys: Any, order: Any, spare: Any) -> Any:
     """Return the positions of ascending keys, equal ones in their order.
 
@@ -59,7 +59,7 @@ def stable_order(keys: Any, order: Any, spare: Any) -> Any:
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
     """Keep as many of ``nodes[start:stop]`` as fit below ``limit``; return the end.
 
@@ -82,7 +82,7 @@ def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
     return start + kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def gather(
     count: int, graph: Any, hops: int, limit: int, place: Any, nodes: Any
 ) -> int:
@@ -122,14 +122,14 @@ def gather(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def forget(count: int, place: Any, nodes: Any) -> None:
     """Clear ``place`` again."""
     for i in range(count):
         place[nodes[i]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_edges(count: int, graph: Any, place: Any, nodes: Any) -> int:
     """Return the number of entries of a local CSR, the pair's own edge left out."""
     indptr, indices = graph
@@ -142,7 +142,7 @@ def count_edges(count: int, graph: Any, place: Any, nodes: Any) -> int:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def induce(
     count: int,
     graph: Any,
@@ -185,7 +185,7 @@ def induce(
     return columns
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _distances(
     start: int, without: int, rows: Any, columns: Any, queue: Any, out: Any
 ) -> None:
@@ -204,7 +204,7 @@ def _distances(
                 found += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def label(
     count: int, rows: Any, columns: Any, work: Any, last: int, labels: Any
 ) -> None:
@@ -227,7 +227,7 @@ def label(
         labels[i] = min(last, 1 + min(x, y) + half * (half + odd - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def subgraph_sizes(pairs: Any, graph: Any, hops: int, limit: int, out: Any) -> None:
     """Write the nodes and the entries of the local CSR of every pair, ``(p, 2)``."""
     place = np.zeros(graph[0].size - 1, np.int32)
@@ -240,7 +240,7 @@ def subgraph_sizes(pairs: Any, graph: Any, hops: int, limit: int, out: Any) -> N
         forget(count, place, nodes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def ball_sizes(graph: Any, hops: int, out: Any) -> None:
     """Write how many nodes are within some hops of every node, itself included."""
     place = np.zeros(out.size, np.int32)
@@ -251,7 +251,7 @@ def ball_sizes(graph: Any, hops: int, out: Any) -> None:
         forget(out[u], place, nodes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _pack(
     pairs: Any,
     graph: Any,

@@ -9,17 +9,17 @@ reverse: arc ``a`` and arc ``a ^ 1``.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
+from gelato.kernels.compiled import kernel
 
 UNLIMITED = 1 << 60
 SOURCE, SINK = 0, 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def empty_network(nodes, arcs):
     """Return room for a network: heads by node; tips, followers, room by arc."""
     return (
@@ -30,7 +30,7 @@ def empty_network(nodes, arcs):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def flow_workspace(nodes):
     """Return levels, current arcs, a queue of nodes and a path of arcs."""
     return (
@@ -41,7 +41,7 @@ def flow_workspace(nodes):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_arc(network, count, tail, tip, room):
     """Add an arc and its reverse behind ``count`` others; return their new number."""
     head, to, following, capacity = network
@@ -52,7 +52,7 @@ def add_arc(network, count, tail, tip, room):
     return count + 2
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _set_levels(network, nodes, level, queue):
     """Write how many arcs with room lead from the source to each node, else -1."""
     head, to, following, capacity = network
@@ -71,7 +71,7 @@ def _set_levels(network, nodes, level, queue):
     return level[SINK] >= 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _augment(network, path, length):
     """Fill a path from source to sink; return the amount and its first full arc."""
     capacity = network[3]
@@ -87,7 +87,7 @@ def _augment(network, path, length):
     return amount, first
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _fill_levels(network, level, current, path):
     """Send what paths of ascending levels can take; return how much it is."""
     to, following, capacity = network[1], network[2], network[3]
@@ -113,7 +113,7 @@ def _fill_levels(network, level, current, path):
             node = to[path[length] ^ 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def max_flow(network, nodes, wanted, work):
     """Return the largest flow from node 0 to node 1, or ``wanted`` once it is reached.
 
@@ -128,7 +128,7 @@ def max_flow(network, nodes, wanted, work):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _workspace(n):
     """Return roles, middles, X and Z, Y, and whether each is in R."""
     return (
@@ -141,7 +141,7 @@ def _workspace(n):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _sort_neighbours(u, v, graph, work):
     """List X, then common neighbours, and Y; return how many there are of each.
 
@@ -174,7 +174,7 @@ def _sort_neighbours(u, v, graph, work):
     return alone, shared, wanting
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _open(network, sizes, amounts):
     """Begin a network: the source fills X and Z, the sink empties Y."""
     alone, givers, takers, middles = sizes
@@ -189,7 +189,7 @@ def _open(network, sizes, amounts):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _add_edges(network, count, graph, sizes, work, alike):
     """Add the edges from X and Z to Y; if ``alike``, only within or outside R."""
     indptr, indices = graph
@@ -204,7 +204,7 @@ def _add_edges(network, count, graph, sizes, work, alike):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _name_middles(network, count, graph, u, sizes, work):
     """Lead members of X in R to their neighbours; return arcs and neighbours."""
     indptr, indices = graph
@@ -225,7 +225,7 @@ def _name_middles(network, count, graph, u, sizes, work):
     return count, found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _add_two_steps(network, count, graph, u, sizes, work):
     """Add the ways by two edges from R to members of Y outside R.
 
@@ -254,7 +254,7 @@ def _add_two_steps(network, count, graph, u, sizes, work):
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _moved_units(graph, u, sizes, amounts, network, flow, work):
     """Return ``F1 + F2`` of the module's text."""
     alone, givers, takers, _ = sizes
@@ -281,7 +281,7 @@ def _moved_units(graph, u, sizes, amounts, network, flow, work):
     return first + max_flow(network, nodes, total, flow)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _most_arcs(graph, alone, shared, wanting, work):
     """Return how many arcs a network may get."""
     indptr = graph[0]
@@ -293,7 +293,7 @@ def _most_arcs(graph, alone, shared, wanting, work):
     return 2 * count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _forget(graph, u, v, role):
     indptr, indices = graph
     for end in (u, v):
@@ -301,7 +301,7 @@ def _forget(graph, u, v, role):
             role[indices[s]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def edge_curvatures(first, last, edges, indptr, indices, out):
     """Write the curvature of edges ``first .. last - 1``, each above -1.
 

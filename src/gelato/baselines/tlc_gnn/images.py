@@ -19,7 +19,6 @@ import heapq
 import math
 from functools import cached_property
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -27,12 +26,13 @@ from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.baselines.tlc_gnn.curvature import arc_lengths, edge_curvature, pair_cost
 from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
+from gelato.kernels.compiled import kernel
 
 PIXELS = 5
 """Rows and columns of an image, over births and persistences from 0 to 1."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _masses(centre, out):
     """Write what a normal distribution of variance 1 puts into each pixel."""
     below = 0.5 * math.erfc(centre / math.sqrt(2.0))
@@ -42,7 +42,7 @@ def _masses(centre, out):
         below = above
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _add_point(birth, death, work, image):
     """Add a point's mass, weighted by its persistence, at most 1."""
     persistence = death - birth
@@ -57,7 +57,7 @@ def _add_point(birth, death, work, image):
             image[i * PIXELS + j] += weight * rows[i] * columns[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _root(parent, node):
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -65,7 +65,7 @@ def _root(parent, node):
     return node
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_components(values, order, rank, edges, parent, work, image):
     """Add the components of ascending values, and the one that never dies.
 
@@ -100,7 +100,7 @@ def add_components(values, order, rank, edges, parent, work, image):
     _add_point(values[order[0]], values[order[n - 1]], work, image)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _highest(parent, height, node, root):
     """Return the node below the highest edge on the way up, and where the way ends.
 
@@ -114,7 +114,7 @@ def _highest(parent, height, node, root):
     return best, node
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _hang(parent, height, node, last, top, edge_height):
     """Turn the way from ``node`` up to ``last`` round, and hang it from ``top``."""
     above, carried = top, edge_height
@@ -126,7 +126,7 @@ def _hang(parent, height, node, last, top, edge_height):
         above, carried, node = node, own, following
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_loops(values, order, rank, edges, forest, work, image):
     """Add one point per independent cycle; see :func:`add_components`.
 
@@ -153,7 +153,7 @@ def add_loops(values, order, rank, edges, forest, work, image):
                 _add_point(low, values[other], work, image)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def diagram_image(values, edges, image):
     """Write the image of a connected graph's diagram.
 
@@ -177,7 +177,7 @@ def diagram_image(values, edges, image):
     add_loops(values, order, rank, edges, (parent, height), work, image)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _ball(u, hops, hidden, graph, level, queue):
     """List nodes up to so many edges away; their level is the distance + 1.
 
@@ -198,7 +198,7 @@ def _ball(u, hops, hidden, graph, level, queue):
     return filled
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def count_near(hops, indptr, indices, counts):
     """Write how many later nodes are within so many edges of each node."""
     n = indptr.shape[0] - 1
@@ -211,7 +211,7 @@ def count_near(hops, indptr, indices, counts):
             level[queue[i]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def list_near(hops, indptr, indices, pairs):
     """Write the pairs that :func:`count_near` counts, sorted."""
     n = indptr.shape[0] - 1
@@ -229,7 +229,7 @@ def list_near(hops, indptr, indices, pairs):
         begin = end
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _shared_nodes(u, v, hops, hide, graph, work):
     """List the nodes near both, u and v first; none if u and v are too far apart."""
     near_u, near_v, around_u, around_v, nodes = work
@@ -249,7 +249,7 @@ def _shared_nodes(u, v, hops, hide, graph, work):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _inner_edges(nodes, count, hide, graph, lengths, place, inner):
     """Write the edges between listed nodes, by their places in the list.
 
@@ -273,7 +273,7 @@ def _inner_edges(nodes, count, hide, graph, lengths, place, inner):
         place[nodes[i]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _distances(source, inner, distance):
     """Write the lengths of shortest paths; return how many nodes are reached."""
     start, end, neighbours, lengths = inner
@@ -294,7 +294,7 @@ def _distances(source, inner, distance):
     return reached
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _write_image(count, inner, values, image):
     """Write the image of a listed subgraph, 0 where it has none."""
     image[:] = 0.0
@@ -310,7 +310,7 @@ def _write_image(count, inner, values, image):
         diagram_image(from_u, inner[:3], image)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _inner_room(nodes, arcs):
     """Return room for edges between listed nodes."""
     return (
@@ -321,7 +321,7 @@ def _inner_room(nodes, arcs):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def pair_images(first, last, pairs, hops, hide, indptr, indices, lengths, out):
     """Write the images of pairs ``first .. last - 1``.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from gelato.baselines.shared_layers.subgraphs import PUT_IN, forget, gather, induce
+from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import rows_times
 
 HEADS, POWERS = 2, 7
@@ -30,7 +30,7 @@ _BLOCK = 16
 _FAST = {"reassoc", "contract"}  # sums by vectors, always in the same order
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _dot(a: Any, b: Any) -> Any:
     total = np.float32(0.0)
     for k in range(a.size):
@@ -38,7 +38,7 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _turn(a: Any, out: Any) -> None:
     """Write the transpose, by blocks that stay in the cache."""
     count = a.shape[0]
@@ -49,7 +49,7 @@ def _turn(a: Any, out: Any) -> None:
                     out[j, i] = a[i, j]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
     """Write ``R @ right``."""
     for i in range(out.shape[0]):
@@ -61,7 +61,7 @@ def step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
                 out[i, k] += value * right[source, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
     """Write ``R @ R``."""
     for i in range(out.shape[0]):
@@ -73,7 +73,7 @@ def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
                 out[i, columns[other]] += values[slot] * values[other]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
     """Write returns, crossings and traces of R^2 .. R^8, ``(3, POWERS)``.
 
@@ -120,7 +120,7 @@ def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
     out[0, 3], out[1, 3], out[2, 3] = back, across, total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _average(count: int, rows: Any, columns: Any, scale: Any, y: Any, out: Any) -> None:
     """Write averages over neighbours and the node itself."""
     for i in range(count):
@@ -134,7 +134,7 @@ def _average(count: int, rows: Any, columns: Any, scale: Any, y: Any, out: Any) 
             out[i, k] *= scale[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _convolve(
     count: int, nodes: Any, rows: Any, columns: Any, net: Any, work: Any
 ) -> None:
@@ -157,7 +157,7 @@ def _convolve(
             two[i, k] += biases[1, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _attend(count: int, nodes: Any, side: int, net: Any, work: Any) -> None:
     """Fill queries (side 0) or keys (side 1) of the nodes."""
     of_nodes, inner, outer, biases = net[1:3][side], net[5], net[6], net[7]
@@ -175,7 +175,7 @@ def _attend(count: int, nodes: Any, side: int, net: Any, work: Any) -> None:
             sides[side, i, k] += biases[side, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _normalise(count: int, rows: Any, scores: Any, joined: bool, values: Any) -> None:
     """Write the softmax of every row; without the pair's own edge if not ``joined``."""
     for i in range(count):
@@ -192,7 +192,7 @@ def _normalise(count: int, rows: Any, scores: Any, joined: bool, values: Any) ->
             values[slot] = np.float32(np.exp(scores[slot] - top) / total)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _profile(
     count: int, rows: Any, columns: Any, sides: Any, flat: Any, out: Any
 ) -> None:
@@ -223,7 +223,7 @@ def _profile(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _classify(count: int, profiles: Any, layers: Any, room: Any, out: Any) -> None:
     """Write the logits of profiles by linear layers with ReLUs in between."""
     left = profiles
@@ -242,7 +242,7 @@ def _classify(count: int, profiles: Any, layers: Any, room: Any, out: Any) -> No
         out[p] = left[p, 0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _make_work(most: int, net: Any) -> Any:
     width = net[0].shape[1]
     return (
@@ -255,7 +255,7 @@ def _make_work(most: int, net: Any) -> Any:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def score_pairs(
     pairs: Any, graph: Any, cut: Any, net: Any, layers: Any, out: Any
 ) -> None:
@@ -306,7 +306,7 @@ def score_pairs(
 _LONGEST = POWERS + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _trace_gradient(rows: Any, columns: Any, values: Any, g: Any, flat: Any) -> Any:
     """Return the transposed gradient of the traces: the sum of t g_t R^(t-1)."""
     count = rows.size - 1
@@ -326,7 +326,7 @@ def _trace_gradient(rows: Any, columns: Any, values: Any, g: Any, flat: Any) -> 
     return now
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _walks_before(rows: Any, columns: Any, values: Any, end: int, out: Any) -> None:
     """Write the row of one end of R^0 .. R^7."""
     out[:] = 0
@@ -337,7 +337,7 @@ def _walks_before(rows: Any, columns: Any, values: Any, end: int, out: Any) -> N
                 out[k, columns[slot]] += out[k - 1, i] * values[slot]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _walks_after(
     rows: Any, columns: Any, values: Any, end: int, g: Any, out: Any
 ) -> None:
@@ -355,7 +355,7 @@ def _walks_after(
             out[k, 1 - end] += g[1, k - 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _unfollow(
     rows: Any, columns: Any, values: Any, g: Any, flat: Any, room: Any, out: Any
 ) -> None:
@@ -378,7 +378,7 @@ def _unfollow(
                 out[slot] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _one(packed: Any, pair: int, rows: Any, columns: Any) -> Any:
     """Write the CSR of one subgraph with nodes from 0; return its entries' bounds."""
     start, all_rows, all_columns = packed
@@ -391,7 +391,7 @@ def _one(packed: Any, pair: int, rows: Any, columns: Any) -> Any:
     return last - first, begin, end
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def _room(packed: Any, first: int, last: int) -> Any:
     """Return room for the largest of some subgraphs: rows, columns, nodes."""
     start, rows, _ = packed
@@ -402,7 +402,7 @@ def _room(packed: Any, first: int, last: int) -> Any:
     return np.empty(nodes + 1, np.int64), np.empty(entries, np.int64), nodes
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def follow_packed(packed: Any, values: Any, first: int, last: int, out: Any) -> None:
     """Write returns, crossings and traces of R^2 .. R^8 of some subgraphs.
 
@@ -426,7 +426,7 @@ def follow_packed(packed: Any, values: Any, first: int, last: int, out: Any) -> 
             follow(rows[: count + 1], columns, own, flat, out[pair, channel])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def unfollow_packed(
     packed: Any, values: Any, gradient: Any, first: int, last: int, out: Any
 ) -> None:
