@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
-import psutil
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
@@ -256,6 +255,8 @@ def peak_bytes() -> int:
     try:
         import resource
     except ImportError:  # Windows, which tells it in another way
+        import psutil
+
         return int(psutil.Process().memory_info().peak_wset)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak * (1 if sys.platform == "darwin" else 1024)
@@ -263,6 +264,8 @@ def peak_bytes() -> int:
 
 def environment() -> dict[str, Any]:
     """Return versions and hardware, for reading results later."""
+    import psutil
+
     packages = ("numpy", "scipy", "numba", "torch", "scikit-learn", "polars")
     versions = {name: metadata.version(name) for name in packages}
     return {

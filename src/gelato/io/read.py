@@ -480,6 +480,7 @@ def assemble(
 # How often nodes must come back, always on their own side of the table, before that is
 # no longer taken for chance: each time it has a chance of a half in other graphs.
 _RETURNS = 8
+_SOME = 100
 
 
 def with_sides(
@@ -537,6 +538,9 @@ def _listed_sides(
 
 def _coloured_sides(graph: Graph) -> npt.NDArray[np.int8] | None:
     """Return two colours of which every edge has both, if there are many cycles."""
+    some, known = graph.edges[:_SOME], graph.adjacency
+    if known[some[:, 0]].multiply(known[some[:, 1]]).nnz:
+        return None  # a triangle, which most graphs show at once
     from scipy.sparse.csgraph import connected_components
 
     n, (u, v) = graph.num_nodes, graph.edges.T

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import psutil
 
 from gelato.engines import default_threads
 from gelato.graph import Graph, IntArray
@@ -220,6 +219,8 @@ def forecast(
     scorer, ahead, kept = _stand_in(as_scorer(model, graph))
     rule = all_pairs(graph, graph.edges) if candidates is None else candidates
     rng = np.random.default_rng(seed)
+    import psutil
+
     rows = np.unique(rule.pairs[:, 0]) if isinstance(rule, ListedPairs) else rule.rows
     order = rng.permutation(rows)
     row_pass = RowPass(scorer, rule, positives, rng)
