@@ -291,3 +291,22 @@ def test_two_candidates_are_compared_on_the_parts_that_both_ranked():
     chosen, reason = _select([plain, stack], seed=0)
     assert chosen is plain
     assert "2 held-out parts" in reason
+
+
+def test_what_is_chosen_beats_every_simpler_one():
+    split = split_of(homophilous)
+    rule = candidates_of(split, "valid")
+    best, good, poor = (
+        rank_positives(
+            gelato.make(name).fit(split).scorer(split.train_graph), split.valid, rule
+        )
+        for name in ("ac", "cn", "pa")
+    )
+    plain = Tried("ra", {}, "plain", ranked=best, folds=(poor, poor))
+    # On all parts better than the plain one, on the validation edges worse than all.
+    similar = Tried("cos", {}, "attributes", ranked=poor, folds=(best, best))
+    trained = Tried("gelato", {}, "trained", ranked=good)
+    assert good.counts is not best.counts
+    chosen, reason = _select([plain, similar, trained], seed=0)
+    assert chosen is similar
+    assert "a gain of -" not in reason

@@ -587,10 +587,12 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
         )
     best = groups[0]
     losers: list[Tried] = []
-    for rival in groups[1:]:
-        gain, error = _gain(rival, best, seed)
+    for place, rival in enumerate(groups[1:], start=1):
         flattered = rival.name == "stack" and not rival.folds
-        if gain > error * (_STACK_ERRORS if flattered else 1.0):
+        needed = _STACK_ERRORS if flattered else 1.0
+        # Over all simpler ones: two may be compared on other edges than two others.
+        gains = [_gain(rival, simpler, seed) for simpler in groups[:place]]
+        if all(gain > error * needed for gain, error in gains):
             best, losers = rival, []
         else:
             losers.append(rival)
