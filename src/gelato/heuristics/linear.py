@@ -15,6 +15,7 @@ leaves out score 0.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -159,7 +160,7 @@ def _mirror(matrix: npt.NDArray[Any], tiles: list[slice], i: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeWalk:
+class RidgeWalk(ABC):
     """The ridge walk, exact for all pairs; where the inverse comes from is open.
 
     Parameters
@@ -175,13 +176,13 @@ class RidgeWalk:
         """Number of nodes."""
         return int(self.adjacency.shape[0])
 
+    @abstractmethod
     def halves(self, rows: IntArray) -> FloatArray:
         """Return ``(A B)[u, v]`` and ``(A B)[v, u]`` of rows, as (2, rows, n)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def columns(self, nodes: list[int]) -> FloatArray:
         """Return columns of the inverse P, as (n, nodes)."""
-        raise NotImplementedError
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
