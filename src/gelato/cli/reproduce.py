@@ -346,8 +346,7 @@ def write_document(
     ``images/<name of the page>`` beside it, unless a folder is named.
     """
     from gelato.io import write_text_atomic
-    from gelato.paper.document import write_page, write_runs
-    from gelato.paper.front import FIGURE, write_front
+    from gelato.paper.document import FIGURE, write_front, write_page, write_runs
     from gelato.paper.records import make_folders
 
     for one in experiments:  # refuses bad records before drawing

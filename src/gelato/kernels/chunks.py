@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @kernel()
-def mix(value: Any) -> Any:
+def mix(value):
     """Return 64 well mixed bits for a 64-bit value (the splitmix64 step)."""
     z = np.uint64(value) + _STEP
     z = (z ^ (z >> np.uint64(30))) * _FIRST

@@ -6,8 +6,6 @@ ties with threshold i. The bins give, for every positive, how many candidates
 score above it and how many tie with it, which is all that ranking needs.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 from typing import Any
@@ -79,7 +77,7 @@ def threshold_table(thresholds: Any) -> tuple[Any, Any, Any]:
 
 
 @kernel(inline="always")
-def bin_of(score: float, bits: int, table: Any) -> Any:
+def bin_of(score, bits, table):
     """Return the bin of a score, given with its bit pattern.
 
     Only the number of halvings can be mispredicted; there are few.
@@ -98,35 +96,35 @@ def bin_of(score: float, bits: int, table: Any) -> Any:
 
 
 @kernel()
-def mark_row(marks: Any, stamp: int, row: int, indptr: Any, indices: Any) -> None:
+def mark_row(marks, stamp, row, indptr, indices):
     """Stamp the columns of one CSR row."""
     for slot in range(indptr[row], indptr[row + 1]):
         marks[indices[slot]] = stamp
 
 
 @kernel(inline="always")
-def allowed(u: int, v: int, left: Any, right: Any, ordered: bool) -> bool:
+def allowed(u, v, left, right, ordered):
     """Whether the node sets admit a pair; in either order unless ``ordered``."""
     return (left[u] and right[v]) or (not ordered and left[v] and right[u])
 
 
 @kernel()
 def count_near(
-    rows: Any,
-    indptr: Any,
-    columns: Any,
-    scores: Any,
-    excluded_indptr: Any,
-    excluded_indices: Any,
-    left: Any,
-    right: Any,
-    ordered: bool,
-    scale: float,
-    far_left: Any,
-    far_right: Any,
-    table: Any,
-    bins: Any,
-) -> int:
+    rows,
+    indptr,
+    columns,
+    scores,
+    excluded_indptr,
+    excluded_indices,
+    left,
+    right,
+    ordered,
+    scale,
+    far_left,
+    far_right,
+    table,
+    bins,
+):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
@@ -160,16 +158,8 @@ def count_near(
 
 @kernel()
 def count_dense(
-    rows: Any,
-    scores: Any,
-    excluded_indptr: Any,
-    excluded_indices: Any,
-    left: Any,
-    right: Any,
-    ordered: bool,
-    table: Any,
-    bins: Any,
-) -> None:
+    rows, scores, excluded_indptr, excluded_indices, left, right, ordered, table, bins
+):
     """Add the candidates of dense rows to the bins."""
     n = left.size
     marks = np.zeros(n, dtype=np.int32)
@@ -186,7 +176,7 @@ def count_dense(
 
 
 @kernel()
-def count_scores(scores: Any, table: Any, bins: Any, amount: int) -> None:
+def count_scores(scores, table, bins, amount):
     """Add ``amount`` to the bin of every score."""
     bits = scores.view(np.int64)
     for i in range(scores.size):
@@ -196,15 +186,8 @@ def count_scores(scores: Any, table: Any, bins: Any, amount: int) -> None:
 
 @kernel()
 def count_products(
-    scale: float,
-    lefts: Any,
-    left_counts: Any,
-    rights: Any,
-    right_totals: Any,
-    thresholds: Any,
-    above: Any,
-    at_least: Any,
-) -> None:
+    scale, lefts, left_counts, rights, right_totals, thresholds, above, at_least
+):
     """Count, for every threshold, the products ``scale * (l * r)`` that exceed it.
 
     ``lefts`` and ``rights`` are distinct non-negative values, ordered so that the
@@ -229,20 +212,20 @@ def count_products(
 
 @kernel()
 def keep_near(
-    rows: Any,
-    indptr: Any,
-    columns: Any,
-    scores: Any,
-    excluded_indptr: Any,
-    excluded_indices: Any,
-    left: Any,
-    right: Any,
-    ordered: bool,
-    bound: float,
-    out_rows: Any,
-    out_columns: Any,
-    out_scores: Any,
-) -> int:
+    rows,
+    indptr,
+    columns,
+    scores,
+    excluded_indptr,
+    excluded_indices,
+    left,
+    right,
+    ordered,
+    bound,
+    out_rows,
+    out_columns,
+    out_scores,
+):
     """Copy the near candidates that score at least ``bound``; return how many."""
     marks = np.zeros(left.size, dtype=np.int32)
     kept = 0
@@ -263,19 +246,19 @@ def keep_near(
 
 @kernel()
 def keep_dense(
-    rows: Any,
-    scores: Any,
-    excluded_indptr: Any,
-    excluded_indices: Any,
-    left: Any,
-    right: Any,
-    ordered: bool,
-    upper: bool,
-    bound: float,
-    out_rows: Any,
-    out_columns: Any,
-    out_scores: Any,
-) -> int:
+    rows,
+    scores,
+    excluded_indptr,
+    excluded_indices,
+    left,
+    right,
+    ordered,
+    upper,
+    bound,
+    out_rows,
+    out_columns,
+    out_scores,
+):
     """Copy the candidates of dense rows that score at least ``bound``."""
     n = left.size
     marks = np.zeros(n, dtype=np.int32)

@@ -9,8 +9,6 @@ The hash of a pair is the mix of the sum of two node keys: symmetric, one load a
 one mix per pair. Node keys are themselves mixed from (seed, epoch, node).
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 from typing import Any

@@ -27,9 +27,7 @@ def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
 
 
 @kernel()
-def keep_row(
-    key: Any, row: int, chance: int, last: int, factor: Any, keep: Any
-) -> None:
+def keep_row(key, row, chance, last, factor, keep):
     """Fill ``keep`` with the dropout factors of one row.
 
     Sixty-four independent bits that are 1 with probability q come from as many random
@@ -52,15 +50,13 @@ def keep_row(
 
 
 @kernel()
-def _room(width: int, dtype: Any) -> Any:
+def _room(width, dtype):
     """Return zeros for ``width`` columns, rounded up to whole words."""
     return np.zeros((width + _WORD - 1) // _WORD * _WORD, dtype)
 
 
 @kernel()
-def relu_sums(
-    x: Any, bias: Any, part_start: Any, sums: Any, start: int, stop: int
-) -> None:
+def relu_sums(x, bias, part_start, sums, start, stop):
     """Replace x by ``relu(x + bias)``; sum it and its squares (float64) per part."""
     for part in range(start, stop):
         sums[part] = 0
@@ -77,19 +73,8 @@ def relu_sums(
 
 @kernel()
 def norm_dropout(
-    x: Any,
-    scale: Any,
-    shift: Any,
-    part_start: Any,
-    part_chunk: Any,
-    key: Any,
-    chance: int,
-    last: int,
-    factor: Any,
-    out: Any,
-    start: int,
-    stop: int,
-) -> None:
+    x, scale, shift, part_start, part_chunk, key, chance, last, factor, out, start, stop
+):
     """Write ``keep * (scale * x + shift)``, scale and shift by the part's chunk."""
     keep = _room(x.shape[1], x.dtype)
     for part in range(start, stop):
@@ -103,20 +88,20 @@ def norm_dropout(
 
 @kernel()
 def norm_dropout_dot(
-    x: Any,
-    scale: Any,
-    shift: Any,
-    part_start: Any,
-    part_chunk: Any,
-    key: Any,
-    chance: int,
-    last: int,
-    factor: Any,
-    weight: Any,
-    out: Any,
-    start: int,
-    stop: int,
-) -> None:
+    x,
+    scale,
+    shift,
+    part_start,
+    part_chunk,
+    key,
+    chance,
+    last,
+    factor,
+    weight,
+    out,
+    start,
+    stop,
+):
     """Write the product of each row of :func:`norm_dropout` with one weight vector."""
     keep = _room(x.shape[1], x.dtype)
     terms = _room(x.shape[1], x.dtype)
@@ -143,20 +128,20 @@ def norm_dropout_dot(
 
 @kernel()
 def gradient_sums(
-    gradient: Any,
-    x: Any,
-    mean: Any,
-    inverse: Any,
-    part_start: Any,
-    part_chunk: Any,
-    key: Any,
-    chance: int,
-    last: int,
-    factor: Any,
-    sums: Any,
-    start: int,
-    stop: int,
-) -> None:
+    gradient,
+    x,
+    mean,
+    inverse,
+    part_start,
+    part_chunk,
+    key,
+    chance,
+    last,
+    factor,
+    sums,
+    start,
+    stop,
+):
     """Sum ``keep * gradient`` and ``keep * gradient * x_hat`` per part.
 
     ``gradient`` is (rows, columns), or (rows, 1) where all columns share it.
@@ -187,24 +172,24 @@ def gradient_sums(
 
 @kernel()
 def gradient_through(
-    gradient: Any,
-    x: Any,
-    mean: Any,
-    inverse: Any,
-    gain: Any,
-    plain: Any,
-    normed: Any,
-    part_start: Any,
-    part_chunk: Any,
-    key: Any,
-    chance: int,
-    last: int,
-    factor: Any,
-    out: Any,
-    sums: Any,
-    start: int,
-    stop: int,
-) -> None:
+    gradient,
+    x,
+    mean,
+    inverse,
+    gain,
+    plain,
+    normed,
+    part_start,
+    part_chunk,
+    key,
+    chance,
+    last,
+    factor,
+    out,
+    sums,
+    start,
+    stop,
+):
     """Write the gradient before the ReLU and sum it per part.
 
     ``gain * (keep * gradient - plain - x_hat * normed)`` where x is positive, with
@@ -242,20 +227,20 @@ def gradient_through(
 
 @kernel()
 def hidden_forward(
-    before: Any,
-    scale: Any,
-    shift: Any,
-    part_start: Any,
-    part_chunk: Any,
-    dropout: Any,
-    tiles: Any,
-    bias: Any,
-    dropped: Any,
-    out: Any,
-    sums: Any,
-    start: int,
-    stop: int,
-) -> None:
+    before,
+    scale,
+    shift,
+    part_start,
+    part_chunk,
+    dropout,
+    tiles,
+    bias,
+    dropped,
+    out,
+    sums,
+    start,
+    stop,
+):
     """Normalise and drop, multiply by the next weight, rectify and sum.
 
     ``dropped = norm_dropout(before)``, ``out = relu(dropped @ weight.T + bias)`` with
@@ -283,24 +268,24 @@ def hidden_forward(
 
 @kernel()
 def hidden_backward(
-    logits: Any,
-    active: Any,
-    statistics: Any,
-    dropout: Any,
-    part_start: Any,
-    part_chunk: Any,
-    group_start: Any,
-    tiles: Any,
-    dropped: Any,
-    before: Any,
-    statistics_before: Any,
-    dropout_before: Any,
-    bias_sums: Any,
-    weight_sums: Any,
-    sums_before: Any,
-    start: int,
-    stop: int,
-) -> None:
+    logits,
+    active,
+    statistics,
+    dropout,
+    part_start,
+    part_chunk,
+    group_start,
+    tiles,
+    dropped,
+    before,
+    statistics_before,
+    dropout_before,
+    bias_sums,
+    weight_sums,
+    sums_before,
+    start,
+    stop,
+):
     """Go back through a hidden layer and sum what the layer before it needs.
 
     Overwrites ``active`` by its gradient before the ReLU and ``dropped`` by its own

@@ -5,8 +5,6 @@ whichever edges are masked (a loop on a node that masking isolates joins no two
 nodes). Rows are walked one level at a time; only the nodes reached are touched.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import numpy as np

@@ -7,8 +7,6 @@ the nodes that are reached. The scores are, to the last bit, those that
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gelato.kernels.compiled import kernel
@@ -16,7 +14,7 @@ from gelato.kernels.counting import allowed, bin_of
 
 
 @kernel()
-def reach_bounds(indptr: Any, indices: Any, steps: int) -> Any:
+def reach_bounds(indptr, indices, steps):
     """Bound the number of nodes that each node reaches in exactly ``steps`` edges.
 
     The number of walks, capped by n; the sum over rows bounds memory and time.
@@ -35,17 +33,7 @@ def reach_bounds(indptr: Any, indices: Any, steps: int) -> Any:
 
 
 @kernel()
-def _push(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    node: int,
-    value: float,
-    above: int,
-    out: Any,
-    touched: Any,
-    count: int,
-) -> int:
+def _push(indptr, indices, data, node, value, above, out, touched, count):
     """Add ``value * A[node, v]`` to every v above a bound; list new entries.
 
     Rows are sorted, so that walking them from the end stops at the bound.
@@ -64,7 +52,7 @@ def _push(
 
 
 @kernel()
-def work_arrays(num_nodes: int) -> Any:
+def work_arrays(num_nodes):
     """Return the arrays that walking a row needs: two of values, two of nodes.
 
     The values are all 0 between rows; who reads them sets them back to 0.
@@ -78,7 +66,7 @@ def work_arrays(num_nodes: int) -> Any:
 
 
 @kernel()
-def walk_from(u: int, walks: Any, done: int, steps: int, above: int, work: Any) -> Any:
+def walk_from(u, walks, done, steps, above, work):
     """Walk on from a node, or go on with a walk that has come ``done`` steps.
 
     Parameters
@@ -123,15 +111,7 @@ def walk_from(u: int, walks: Any, done: int, steps: int, above: int, work: Any) 
 
 
 @kernel()
-def near_rows(
-    rows: Any,
-    walks: Any,
-    steps: int,
-    upper: bool,
-    out_indptr: Any,
-    out_columns: Any,
-    out_walks: Any,
-) -> None:
+def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
     """Write the columns each row reaches, with the weight of the walks.
 
     Parameters
@@ -177,16 +157,7 @@ KEPT = ~((np.int64(1) << _DROPPED_BITS) - 1)
 
 
 @kernel()
-def finish_scores(
-    rows: Any,
-    indptr: Any,
-    columns: Any,
-    values: Any,
-    multiplier: float,
-    scale: float,
-    left: Any,
-    right: Any,
-) -> None:
+def finish_scores(rows, indptr, columns, values, multiplier, scale, left, right):
     """Turn walk weights into scores: ``multiplier * walks + scale * l_u * r_v``."""
     bits = values.view(np.int64)
     for i in range(rows.size):
@@ -198,9 +169,7 @@ def finish_scores(
 
 
 @kernel()
-def pick_near(
-    indptr: Any, columns: Any, scores: Any, pair_rows: Any, pair_columns: Any, out: Any
-) -> None:
+def pick_near(indptr, columns, scores, pair_rows, pair_columns, out):
     """Fill ``out`` with the scores of pairs that are in a near block.
 
     ``pair_rows`` holds positions within the block, ascending. Entries of pairs that
@@ -225,9 +194,7 @@ def pick_near(
 
 
 @kernel()
-def _take_candidates(
-    u: int, work: Any, rule: Any, upper: bool, unrestricted: bool
-) -> int:
+def _take_candidates(u, work, rule, upper, unrestricted):
     """Keep the candidates of a walked row in its list of nodes; return how many.
 
     What is no candidate is set back to 0 and leaves the list.
@@ -264,17 +231,7 @@ def _take_candidates(
 
 
 @kernel()
-def count_walks(
-    rows: Any,
-    walks: Any,
-    steps: int,
-    upper: bool,
-    rule: Any,
-    form: Any,
-    classes: Any,
-    table: Any,
-    bins: Any,
-) -> int:
+def count_walks(rows, walks, steps, upper, rule, form, classes, table, bins):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
@@ -341,18 +298,18 @@ def count_walks(
 
 @kernel()
 def keep_walks(
-    rows: Any,
-    walks: Any,
-    steps: int,
-    upper: bool,
-    rule: Any,
-    form: Any,
-    bound: float,
-    room: Any,
-    out_rows: Any,
-    out_columns: Any,
-    out_scores: Any,
-) -> Any:
+    rows,
+    walks,
+    steps,
+    upper,
+    rule,
+    form,
+    bound,
+    room,
+    out_rows,
+    out_columns,
+    out_scores,
+):
     """Copy the near candidates that score at least ``bound``, as many rows as fit.
 
     Parameters
@@ -405,9 +362,7 @@ def keep_walks(
 
 
 @kernel()
-def pick_walks(
-    pairs: Any, walks: Any, back: Any, steps: int, form: Any, out: Any
-) -> None:
+def pick_walks(pairs, walks, back, steps, form, out):
     """Fill ``out`` with the scores of the near ones among given pairs.
 
     The last step of a walk is taken back from the column wherever that is cheaper, in
@@ -459,7 +414,7 @@ def pick_walks(
 
 
 @kernel()
-def _walks_ahead(walks: Any, work: Any) -> int:
+def _walks_ahead(walks, work):
     """Return how many entries one more step would visit."""
     total = 0
     for j in range(work[4]):
@@ -469,7 +424,7 @@ def _walks_ahead(walks: Any, work: Any) -> int:
 
 
 @kernel()
-def _gathering_cost(pairs: Any, back: Any, work: Any) -> int:
+def _gathering_cost(pairs, back, work):
     """Return how many entries gathering all columns would visit."""
     total = 0
     for p in range(pairs.shape[0]):
@@ -479,9 +434,7 @@ def _gathering_cost(pairs: Any, back: Any, work: Any) -> int:
 
 
 @kernel()
-def _gather(
-    v: int, factor: Any, back: Any, steps: int, work: Any, incoming: Any
-) -> float:
+def _gather(v, factor, back, steps, work, incoming):
     """Return the weight of the walks of a row that end at a column.
 
     The sum runs over the last nodes before it in the order of the row's list.
@@ -502,9 +455,7 @@ def _gather(
 
 
 @kernel()
-def take_out_classes(
-    class_counts: Any, scale: float, lefts: Any, rights: Any, table: Any, bins: Any
-) -> None:
+def take_out_classes(class_counts, scale, lefts, rights, table, bins):
     """Take the pairs of two classes of nodes out of the bins of their scores."""
     score = np.empty(1)
     bits = score.view(np.int64)

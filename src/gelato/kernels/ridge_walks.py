@@ -6,15 +6,13 @@ gather from row u of P. Both are written for a block of rows; nothing is n x n b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gelato.kernels.compiled import kernel
 
 
 @kernel()
-def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
+def ridge_rows(rows, graph, inverse, diagonal, out):
     """Write both halves of the ridge walk's score of whole rows.
 
     Parameters
@@ -55,7 +53,7 @@ def ridge_rows(rows: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> 
 
 
 @kernel()
-def _times(graph: Any, values: Any, out: Any) -> None:
+def _times(graph, values, out):
     """Write ``N`` times a block of columns."""
     indptr, indices, data = graph
     width = values.shape[1]
@@ -69,7 +67,7 @@ def _times(graph: Any, values: Any, out: Any) -> None:
 
 
 @kernel()
-def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
+def series_columns(graph, coefficients, start, out):
     """Write a Chebyshev series in ``2 N^2 - I`` times a block of columns.
 
     ``T_0 = I``, ``T_1 = M``, ``T_k+1 = 2 M T_k - T_k-1``. Columns do not mix: their
@@ -105,15 +103,7 @@ def series_columns(graph: Any, coefficients: Any, start: Any, out: Any) -> None:
 
 
 @kernel()
-def _spread(
-    k: int,
-    amount: float,
-    graph: Any,
-    residual: Any,
-    seen: Any,
-    nodes: Any,
-    count: int,
-) -> int:
+def _spread(k, amount, graph, residual, seen, nodes, count):
     """Take ``amount * N^2[k]`` off the residual; list nodes that were not seen."""
     indptr, indices, data = graph
     for a in range(indptr[k], indptr[k + 1]):
@@ -130,14 +120,7 @@ def _spread(
 
 
 @kernel()
-def push_columns(
-    columns: Any,
-    graph: Any,
-    pivots: Any,
-    mu: float,
-    limits: Any,
-    out: Any,
-) -> Any:
+def push_columns(columns, graph, pivots, mu, limits, out):
     """Solve ``(N^2 + mu I) x = e_u`` for single columns, locally and approximately.
 
     Gauss-Southwell by rounds: every node whose residual exceeds the tolerance gives
@@ -205,7 +188,7 @@ def push_columns(
 
 
 @kernel()
-def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -> None:
+def ridge_pairs(pairs, graph, inverse, diagonal, out):
     """Write what the ridge walk says of pairs that are not edges, sorted by node.
 
     ``(A B)[u, v]`` and ``(A B)[v, u]``; the partial correlation
@@ -244,9 +227,7 @@ def ridge_pairs(pairs: Any, graph: Any, inverse: Any, diagonal: Any, out: Any) -
 
 
 @kernel()
-def _forward(
-    u: int, graph: Any, sparse: Any, scale: Any, total: Any, even: Any, roots: Any
-) -> None:
+def _forward(u, graph, sparse, scale, total, even, roots):
     """Add row u of ``A B`` to zeroed buffers, from a sparse inverse."""
     indptr, indices, data = graph
     starts, nodes, entries = sparse
@@ -261,9 +242,7 @@ def _forward(
 
 
 @kernel()
-def sparse_ridge_pairs(
-    pairs: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
-) -> None:
+def sparse_ridge_pairs(pairs, graph, sparse, diagonal, out):
     """Write what :func:`ridge_pairs` writes, from a sparse symmetric inverse.
 
     Parameters
@@ -308,7 +287,7 @@ def sparse_ridge_pairs(
 
 
 @kernel()
-def sparse_ridge_row(u: int, graph: Any, sparse: Any, scale: Any, work: Any) -> Any:
+def sparse_ridge_row(u, graph, sparse, scale, work):
     """Return the nodes that the ridge walk joins to u, and their scores.
 
     ``work`` has two buffers of zeros (left as such), a stamp per node that no row
@@ -349,9 +328,7 @@ def sparse_ridge_row(u: int, graph: Any, sparse: Any, scale: Any, work: Any) -> 
 
 
 @kernel()
-def sparse_ridge_rows(
-    rows: Any, graph: Any, sparse: Any, diagonal: Any, out: Any
-) -> None:
+def sparse_ridge_rows(rows, graph, sparse, diagonal, out):
     """Write the ridge walk's scores of whole rows, from a sparse inverse."""
     n = graph[0].size - 1
     scale = -1.0 / diagonal

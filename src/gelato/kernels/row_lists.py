@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gelato.kernels.compiled import kernel
@@ -11,7 +9,7 @@ from gelato.kernels.ridge_walks import sparse_ridge_row
 
 
 @kernel()
-def hide_known(rows: Any, graph: Any, scores: Any) -> None:
+def hide_known(rows, graph, scores):
     """Set the scores of a row with itself and with its neighbours to -inf."""
     indptr, indices = graph
     for i in range(rows.size):
@@ -22,9 +20,7 @@ def hide_known(rows: Any, graph: Any, scores: Any) -> None:
 
 
 @kernel()
-def worthwhile(
-    rows: Any, scores: Any, tenth: Any, most: int, bounds: Any, out: Any
-) -> int:
+def worthwhile(rows, scores, tenth, most, bounds, out):
     """Write the keys of pairs that are among the best of a row, or of all rows.
 
     Parameters
@@ -71,7 +67,7 @@ def worthwhile(
 
 
 @kernel()
-def levels(nodes: Any, scores: Any, lists: Any, grid: Any, out: Any) -> None:
+def levels(nodes, scores, lists, grid, out):
     """Write the rank of scores in lists, and what share of the best score they are.
 
     Parameters
@@ -103,7 +99,7 @@ def levels(nodes: Any, scores: Any, lists: Any, grid: Any, out: Any) -> None:
 
 
 @kernel()
-def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
+def merge_near(rows, near, own, upper, out):
     """Put scores of listed pairs in the place of near ones, or beside them.
 
     Parameters
@@ -146,9 +142,7 @@ def merge_near(rows: Any, near: Any, own: Any, upper: bool, out: Any) -> None:
 
 
 @kernel()
-def _walked_to(
-    u: int, graph: Any, values: Any, hub: int, sources: Any, out: Any
-) -> int:
+def _walked_to(u, graph, values, hub, sources, out):
     """Let walks at ``sources`` take a step; list the nodes they reach.
 
     ``values`` are what the sources hand on. Nodes with more than ``hub`` neighbours
@@ -173,7 +167,7 @@ def _walked_to(
 
 
 @kernel()
-def _wanted(nodes: Any, scores: Any, known: Any, u: int) -> Any:
+def _wanted(nodes, scores, known, u):
     """Return the nodes that are no neighbours of u and score above 0."""
     kept, values = np.empty_like(nodes), np.empty(nodes.size, dtype=np.float32)
     count = 0
@@ -186,16 +180,14 @@ def _wanted(nodes: Any, scores: Any, known: Any, u: int) -> Any:
 
 
 @kernel()
-def near_room(n: int) -> Any:
+def near_room(n):
     """Return buffers for :func:`near_row`: whoever walks a row again needs new ones."""
     stamps = np.full((4, n), -1, dtype=np.int64)
     return np.zeros((6, n)), stamps, np.empty((3, n), dtype=np.int32)
 
 
 @kernel()
-def near_row(
-    u: int, graph: Any, degrees: Any, limits: Any, sparse: Any, scale: Any, room: Any
-) -> Any:
+def near_row(u, graph, degrees, limits, sparse, scale, room):
     """Return near nodes and scores by resource allocation, autocovariance and ridge.
 
     Only pairs that are no edges, with positive scores. Walks do not pass through nodes
@@ -249,7 +241,7 @@ def near_row(
 
 
 @kernel()
-def _keep(u: int, found: Any, limits: Any, best: Any, out: Any, filled: int) -> int:
+def _keep(u, found, limits, best, out, filled):
     """Write the scores of a row at the ranks of a grid, and the keys worth keeping."""
     nodes, scores = found
     grid, most, everywhere, n = limits
@@ -279,9 +271,7 @@ def _keep(u: int, found: Any, limits: Any, best: Any, out: Any, filled: int) -> 
 
 
 @kernel()
-def near_lists(
-    rows: Any, walks: Any, limits: Any, bounds: Any, best: Any, out: Any
-) -> int:
+def near_lists(rows, walks, limits, bounds, best, out):
     """Write the lists of rows by three scores, and the keys of pairs worth a look.
 
     Parameters
@@ -318,9 +308,7 @@ def near_lists(
 
 
 @kernel()
-def block_lists(
-    block: Any, scores: Any, graph: Any, limits: Any, best: Any, out: Any
-) -> int:
+def block_lists(block, scores, graph, limits, best, out):
     """Write the lists of rows by scores with some columns, and keys worth a look.
 
     Parameters

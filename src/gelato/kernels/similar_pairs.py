@@ -38,9 +38,7 @@ def exact_values(matrix: sp.csr_array, squares: FloatArray) -> Any:
 
 
 @kernel()
-def _add_shared(
-    u: int, above: int, attributes: Any, transposed: Any, dots: Any, touched: Any
-) -> int:
+def _add_shared(u, above, attributes, transposed, dots, touched):
     """Add the dot products of a row with later ones; return how many are in a list."""
     indptr, indices, data = attributes
     node_indptr, nodes, values = transposed
@@ -60,15 +58,8 @@ def _add_shared(
 
 @kernel()
 def shared_attribute_rows(
-    rows: Any,
-    attributes: Any,
-    transposed: Any,
-    squares: Any,
-    upper: bool,
-    out_indptr: Any,
-    out_columns: Any,
-    out_scores: Any,
-) -> None:
+    rows, attributes, transposed, squares, upper, out_indptr, out_columns, out_scores
+):
     """Write the cosine of every row with the nodes that share an attribute with it.
 
     Parameters
@@ -107,7 +98,7 @@ _SAFE = 1.0 - 1e-9
 
 
 @kernel()
-def telling_starts(attributes: Any, squares: Any, by_rarity: Any, bound: float) -> Any:
+def telling_starts(attributes, squares, by_rarity, bound):
     """Return, for every row, how many of its attributes no similar pair depends on.
 
     Parameters
@@ -136,16 +127,7 @@ def telling_starts(attributes: Any, squares: Any, by_rarity: Any, bound: float) 
 
 
 @kernel()
-def similar_rows(
-    start: int,
-    stop: int,
-    attributes: Any,
-    transposed: Any,
-    squares: Any,
-    upper: bool,
-    bound: float,
-    out: Any,
-) -> Any:
+def similar_rows(start, stop, attributes, transposed, squares, upper, bound, out):
     """Write the pairs above a bound of rows ``start..stop-1``, as many rows as fit.
 
     Parameters
@@ -193,16 +175,8 @@ def similar_rows(
 
 @kernel()
 def similar_rows_pruned(
-    start: int,
-    stop: int,
-    attributes: Any,
-    by_rarity: Any,
-    skipped: Any,
-    telling: Any,
-    squares: Any,
-    bound: float,
-    out: Any,
-) -> Any:
+    start, stop, attributes, by_rarity, skipped, telling, squares, bound, out
+):
     """As :func:`similar_rows` for columns above the row, through telling attributes.
 
     Two rows whose similarity exceeds the bound share an attribute that neither left

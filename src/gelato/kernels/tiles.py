@@ -45,7 +45,7 @@ def from_inner_tiles(tiles: Any, rows: int, columns: int) -> Any:
 
 
 @kernel()
-def rows_times(left: Any, tiles: Any, out: Any, start: int, stop: int) -> None:
+def rows_times(left, tiles, out, start, stop):
     """Write rows ``start..stop-1`` of ``left @ matrix``, given its column tiles."""
     inner, width = left.shape[1], out.shape[1]
     total = np.empty((ROWS, COLUMNS), left.dtype)
@@ -69,7 +69,7 @@ def rows_times(left: Any, tiles: Any, out: Any, start: int, stop: int) -> None:
 
 
 @kernel()
-def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) -> None:
+def add_inner_product(left, right, out, start, stop):
     """Add ``left[start:stop].T @ right[start:stop]`` to ``out``, in tiles."""
     wide = left.shape[1]
     groups = out.shape[1] // ROWS
@@ -94,7 +94,7 @@ def add_inner_product(left: Any, right: Any, out: Any, start: int, stop: int) ->
 
 
 @kernel()
-def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -> None:
+def add_small_product(left, right, packed, out, rows):
     """Add ``left[:rows].T @ right[:rows]`` to ``out``, in tiles, for a few rows.
 
     As :func:`add_inner_product`, for rows that are in the cache: ``left`` is read in
@@ -111,15 +111,7 @@ def add_small_product(left: Any, right: Any, packed: Any, out: Any, rows: int) -
 
 
 @kernel()
-def sparse_times(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    tiles: Any,
-    out: Any,
-    start: int,
-    stop: int,
-) -> None:
+def sparse_times(indptr, indices, values, tiles, out, start, stop):
     """Write rows ``start..stop-1`` of sparse matrix times table to ``out``.
 
     The table is given in ``tiles`` (tiles, columns of the sparse matrix, TILE), its
@@ -137,17 +129,17 @@ def sparse_times(
 
 @kernel()
 def turn_rows(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    block_rows: int,
-    num_columns: int,
-    block_start: Any,
-    segment_column: Any,
-    segment_start: Any,
-    rows: Any,
-    kept: Any,
-) -> None:
+    indptr,
+    indices,
+    values,
+    block_rows,
+    num_columns,
+    block_start,
+    segment_column,
+    segment_start,
+    rows,
+    kept,
+):
     """Turn lists of columns into the segments of :func:`transposed_times`.
 
     A count of every column gives the bounds of its segment, and then the place of
@@ -182,18 +174,18 @@ def turn_rows(
 
 @kernel()
 def transposed_times(
-    block_start: Any,
-    segment_column: Any,
-    segment_start: Any,
-    rows: Any,
-    values: Any,
-    block_rows: int,
-    dense: Any,
-    group_start: Any,
-    out: Any,
-    start: int,
-    stop: int,
-) -> None:
+    block_start,
+    segment_column,
+    segment_start,
+    rows,
+    values,
+    block_rows,
+    dense,
+    group_start,
+    out,
+    start,
+    stop,
+):
     """Add transposed sparse times dense for groups of blocks ``start..stop-1``.
 
     Block b covers ``block_rows`` rows of the sparse and the dense matrix. Segment s

@@ -239,7 +239,7 @@ class WalkStructure:
 
 
 @kernel()
-def _assemble(indptr, indices, slot_edge, weights, hidden, loops_on_all):  # type: ignore[no-untyped-def]
+def _assemble(indptr, indices, slot_edge, weights, hidden, loops_on_all):
     """Copy the visible slots, add loops, and divide by the roots of the degrees."""
     n = indptr.shape[0] - 1
     room = indices.shape[0] + n

@@ -16,8 +16,6 @@ losses; ``kernels.walk_structure`` prepares the matrix and ``nn.autocovariance``
 gives the functions their autograd form.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 from typing import Any

@@ -110,13 +110,13 @@ _BUILTIN = (
     (
         "hgcn",
         "gnn",
-        "baselines.hgcn:HGCN",
+        "baselines.hyperbolic:HGCN",
         "hyperbolic graph convolutions on the Poincare ball",
     ),
     (
         "lgcn",
         "gnn",
-        "baselines.lgcn:LGCN",
+        "baselines.hyperbolic:LGCN",
         "Lorentzian graph convolutions on the hyperboloid",
     ),
     (

@@ -14,7 +14,7 @@ import torch
 
 from gelato.errors import InputError, UsageError
 from gelato.kernels.chunks import Parts, run_shares
-from gelato.kernels.shared_attributes import (
+from gelato.kernels.pair_attributes import (
     WORD,
     count_meetings,
     count_shared,

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gelato.graph import FloatArray, IntArray
-from gelato.kernels import short_walks
+from gelato.kernels import pair_walks
 from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
-from gelato.kernels.short_walks import EPSILON, LEAST_DEGREE
+from gelato.kernels.pair_walks import EPSILON, LEAST_DEGREE
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.nn.autocovariance import as_array
 from gelato.nn.enhancement import EnhancedGraph
@@ -59,7 +59,7 @@ class _ShortWalks(torch.autograd.Function):
 
         def task(chunk: int) -> None:
             rows = bounds[chunk], bounds[chunk + 1]
-            short_walks.walk_pairs(*rows, graph, lists.arrays, out)
+            pair_walks.walk_pairs(*rows, graph, lists.arrays, out)
 
         run_chunks(task, NUM_CHUNKS)
         ctx.kept = (structure, lists, graph, bounds)
@@ -75,7 +75,7 @@ class _ShortWalks(torch.autograd.Function):
         def task(chunk: int) -> None:
             rows = bounds[chunk], bounds[chunk + 1]
             out = (by_slot[chunk], by_node[chunk])
-            short_walks.pull_pairs(*rows, graph, lists.arrays, gradient, *out)
+            pair_walks.pull_pairs(*rows, graph, lists.arrays, gradient, *out)
 
         run_chunks(task, NUM_CHUNKS)
         by_edge = np.bincount(
@@ -178,7 +178,7 @@ class ReadoutGraph:
 
             def task(chunk: int) -> None:
                 part = slice(chunk * size, (chunk + 1) * size)
-                short_walks.pair_cosines(pairs[part], self.factors, out[part])
+                pair_walks.pair_cosines(pairs[part], self.factors, out[part])
 
             run_chunks(task, NUM_CHUNKS)
         return out
@@ -381,7 +381,7 @@ class ReadoutScorer:
         out = np.zeros((len(rows), self.num_nodes))
         given = (self._graph, self._nodes, self._readout)
         rows = np.asarray(rows, dtype=np.int64)
-        short_walks.read_rows(rows, above, *given, out)
+        pair_walks.read_rows(rows, above, *given, out)
         return out
 
     def pair_scores(self, pairs: IntArray) -> FloatArray:
@@ -390,6 +390,6 @@ class ReadoutScorer:
         order = np.argsort(pairs[:, 0], kind="stable")
         found, out = np.empty(len(pairs)), np.empty(len(pairs))
         given = (self._graph, self._nodes, self._readout)
-        short_walks.read_pairs(pairs[order], *given, found)
+        pair_walks.read_pairs(pairs[order], *given, found)
         out[order] = found
         return out

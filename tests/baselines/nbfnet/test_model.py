@@ -13,7 +13,6 @@ import gelato
 from gelato.baselines.nbfnet import rows as path_rows
 from gelato.baselines.nbfnet import scorer as paths
 from gelato.baselines.nbfnet import states as states_module
-from gelato.baselines.nbfnet.layers import layer_backward, layer_forward
 from gelato.baselines.nbfnet.rows import (
     PathGraph,
     PathWeights,
@@ -23,7 +22,12 @@ from gelato.baselines.nbfnet.rows import (
     pair_rows,
     source_rows,
 )
-from gelato.baselines.nbfnet.states import Propagation, path_states
+from gelato.baselines.nbfnet.states import (
+    Propagation,
+    layer_backward,
+    layer_forward,
+    path_states,
+)
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.ranking.forecast import forecast

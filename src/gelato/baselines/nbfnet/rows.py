@@ -386,7 +386,7 @@ def fill_background(indptr, indices, nodes, out):
             at += 1
 
 
-# indices, class_start, place, source: see gelato.baselines.nbfnet.layers.layer_forward.
+# indices, class_start, place, source: see gelato.baselines.nbfnet.states.layer_forward.
 LayerRows = tuple[Any, Any, Any, Any]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gelato.baselines.shared_layers import hyperbolic as h
+from gelato.baselines import hyperbolic as h
 
 CURVATURES = [0.3, 1.0, 2.5]
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from gelato.graph import Graph
+from gelato.models import gelato2
+from gelato.models.gelato2 import HardAndOtherNegatives, ReadoutTask
 from gelato.nn.enhancement import enhance
 from gelato.nn.readout import ReadoutGraph, ReadoutModule, ReadoutScorer
-from gelato.training import readout_task
-from gelato.training.readout_task import HardAndOtherNegatives, ReadoutTask
 
 N = 30
 
@@ -33,8 +33,8 @@ def task(graph):
 
 
 def test_drawn_negatives_stand_for_all(graph, monkeypatch):
-    monkeypatch.setattr(readout_task, "DRAWN_HARD", 20)
-    monkeypatch.setattr(readout_task, "DRAWN_REST", 50)
+    monkeypatch.setattr(gelato2, "DRAWN_HARD", 20)
+    monkeypatch.setattr(gelato2, "DRAWN_REST", 50)
     free = np.stack(np.triu_indices(N, 1), axis=1)
     free = free[~np.isin(free @ [N, 1], graph.edges @ [N, 1])]
     hard = free[::4]

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gelato.kernels.shared_attributes import count_bits
+from gelato.kernels.pair_attributes import count_bits
 from gelato.nn import first_layer as meetings
 from gelato.nn.first_layer import Meetings
 
