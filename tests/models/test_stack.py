@@ -68,7 +68,7 @@ def test_candidates_stand_above_all_other_pairs(model, split):
 
 
 def test_threads_and_runs_give_the_same_bits(model, split, monkeypatch):
-    monkeypatch.setattr(ranker, "_FEW_ROWS", 0)  # or the trees would use one thread
+    monkeypatch.setattr(ranker, "_PART", 500)  # or one thread would score all rows
     with gelato.use_threads(3):
         again = gelato.make("stack", gate=False, **QUICK).fit(split)
     graph = split.train_graph

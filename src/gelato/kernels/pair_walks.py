@@ -18,40 +18,124 @@ import numpy as np
 
 from gelato.kernels.compiled import kernel
 
+_KINDS = 6
+"""Kinds of walk; spelled out below, because numba keeps tuples in registers."""
+_TOGETHER = 32  # rows that take long walks side by side
+
+
+@kernel()
+def _six(x):
+    return (x[0], x[1], x[2], x[3], x[4], x[5])
+
+
+@kernel()
+def _product(a, b):
+    return (
+        a[0] * b[0],
+        a[1] * b[1],
+        a[2] * b[2],
+        a[3] * b[3],
+        a[4] * b[4],
+        a[5] * b[5],
+    )
+
+
+@kernel()
+def _sum(a, b):
+    return (
+        a[0] + b[0],
+        a[1] + b[1],
+        a[2] + b[2],
+        a[3] + b[3],
+        a[4] + b[4],
+        a[5] + b[5],
+    )
+
 
 @kernel()
 def _two_steps(u, graph, weights, factors, hub, two, nodes):
     """Add the two-step walks from u to ``two``; return how many nodes they reach."""
     indptr, indices = graph
-    kinds = weights.shape[1]
-    step = np.empty(kinds)
     count = 0
     for a in range(indptr[u], indptr[u + 1]):
         k = indices[a]
         if indptr[k + 1] - indptr[k] > hub:
             continue
-        for c in range(kinds):
-            step[c] = weights[a, c] * factors[k, c]
+        step = _product(_six(weights[a]), _six(factors[k]))
         for b in range(indptr[k], indptr[k + 1]):
             v = indices[b]
             # Kind 0 weighs every edge: 0 there means not reached before.
             if two[v, 0] == 0.0:
                 nodes[count] = v
                 count += 1
-            for c in range(kinds):
-                two[v, c] += step[c] * weights[b, c]
+            more = _sum(_six(two[v]), _product(step, _six(weights[b])))
+            for c in range(_KINDS):
+                two[v, c] = more[c]
     return count
 
 
 @kernel()
-def _next_step(graph, data, scaled, out):
-    """Let walks along edges of weight ``data`` take one more step, to all nodes."""
-    indptr, indices = graph
+def times_columns(graph, values, out):
+    """Write a sparse matrix times a block of columns.
+
+    One pass over the edges serves all columns. Each is summed by itself, in the order
+    of the neighbours and in double precision: its bits do not depend on the others.
+
+    Parameters
+    ----------
+    graph : (indptr, indices, data)
+        CSR of a square matrix.
+    values, out : (n, b) float
+        The columns, and what they become.
+    """
+    indptr, indices, data = graph
+    width = values.shape[1]
+    total = np.empty(width)
     for v in range(indptr.size - 1):
-        total = 0.0
-        for b in range(indptr[v], indptr[v + 1]):
-            total += scaled[indices[b]] * data[b]
-        out[v] = total
+        total[:] = 0.0
+        for slot in range(indptr[v], indptr[v + 1]):
+            weight, source = data[slot], values[indices[slot]]
+            for c in range(width):
+                total[c] += np.float64(weight * source[c])
+        row = out[v]
+        for c in range(width):
+            row[c] = total[c]
+
+
+@kernel()
+def _four_steps(pairs, p, graph, weights, factors, hub: int):
+    """Return walks of four steps, kind 0, from the next rows of pairs to all nodes.
+
+    All edges are visited: by many rows at a time, and with small numbers.
+    """
+    indptr, indices = graph
+    n = indptr.size - 1
+    rows = np.empty(_TOGETHER, dtype=np.int64)
+    width = 0
+    while p < len(pairs) and width < _TOGETHER:
+        if width == 0 or rows[width - 1] != pairs[p, 0]:
+            rows[width] = pairs[p, 0]
+            width += 1
+        p += 1
+    once, again = np.zeros((n, width), np.float32), np.empty((n, width), np.float32)
+    two, nodes = np.zeros((n, _KINDS)), np.empty(n, dtype=np.int32)
+    for i in range(width):
+        count = _two_steps(rows[i], graph, weights, factors, hub, two, nodes)
+        for j in range(count):
+            once[nodes[j], i] = two[nodes[j], 0] * factors[nodes[j], 0]
+            two[nodes[j]] = 0.0
+    walk = (indptr, indices, weights[:, 0].astype(np.float32))
+    times_columns(walk, once, again)
+    for v in range(n):
+        factor = np.float32(factors[v, 0])
+        for i in range(width):
+            again[v, i] *= factor
+    times_columns(walk, again, once)
+    by_row = np.empty((width, n), dtype=np.float32)
+    for v in range(n):
+        for i in range(width):
+            by_row[i, v] = once[v, i]
+    return by_row
 
 
 @kernel()
@@ -64,52 +148,52 @@ def walks_of_pairs(pairs, graph, weights, factors, limits, out):
         Sorted by the first node.
     graph : (indptr, indices)
         CSR pattern, symmetric.
-    weights : (nnz, kinds) float64
+    weights : (nnz, _KINDS) float64
         A weight per edge and kind; those of kind 0 are positive.
-    factors : (n, kinds) float64
+    factors : (n, _KINDS) float64
         A factor per node that a walk passes, and kind; those of kind 0 are positive.
     limits : (long, hub)
         Whether to walk four and five steps (kind 0 only), and the most neighbours of
         a node that walks of three steps pass through.
-    out : (p, 2 * kinds + 5) float64
+    out : (p, 2 * _KINDS + 5) float64
         Two-step walks by kind, three-step walks by kind, walks of four and of five
         steps, how many nodes are shared, and the smallest and the second smallest
         degree among these (0 where there are none).
     """
     indptr, indices = graph
     long, hub = limits
-    n, kinds = factors.shape
-    two = np.zeros((n, kinds))
-    scaled = np.zeros((n, kinds))
-    # All edges are visited for every row: what is read then is small and dense.
-    three = np.zeros(n, dtype=np.float32)
-    four, four_scaled = np.zeros_like(three), np.zeros_like(three)
-    data, factor = weights[:, 0].astype(np.float32), factors[:, 0].astype(np.float32)
+    n = indptr.size - 1
+    two, scaled = np.zeros((n, _KINDS)), np.zeros((n, _KINDS))
+    block = np.zeros((1, n), dtype=np.float32)
+    four, factor = block[0], factors[:, 0].astype(np.float32)
+    four_scaled = np.zeros_like(factor)
     nodes = np.empty(n, dtype=np.int32)
     mark = np.full(n, -1, dtype=np.int64)
     slot = np.empty(n, dtype=np.int64)
     p = 0
+    at = _TOGETHER
     while p < len(pairs):
         u = pairs[p, 0]
         count = _two_steps(u, graph, weights, factors, hub, two, nodes)
         for j in range(count):
-            for c in range(kinds):
+            for c in range(_KINDS):
                 scaled[nodes[j], c] = two[nodes[j], c] * factors[nodes[j], c]
         if long:
-            four[:] = scaled[:, 0]
-            _next_step(graph, data, four, three)
-            three *= factor
-            _next_step(graph, data, three, four)
+            if at == _TOGETHER:
+                block = _four_steps(pairs, p, graph, weights, factors, hub)
+                at = 0
+            four = block[at]
             four_scaled[:] = four * factor
+            at += 1
         for a in range(indptr[u], indptr[u + 1]):
             mark[indices[a]] = u
             slot[indices[a]] = a
         while p < len(pairs) and pairs[p, 0] == u:
             v = pairs[p, 1]
             row = out[p]
-            row[:] = 0.0
-            row[:kinds] = two[v]
-            row[2 * kinds] = four[v]
+            for c in range(_KINDS):
+                row[c] = two[v, c]
+            row[2 * _KINDS] = four[v]
             state = (scaled, four_scaled, mark, slot, factors)
             _last_step(u, v, graph, weights, limits, state, row)
             p += 1
@@ -124,32 +208,35 @@ def _last_step(u, v, graph, weights, limits, state, row):
     indptr, indices = graph
     long, hub = limits
     scaled, four, mark, slot, factors = state
-    kinds = weights.shape[1]
     shared, least, second = 0, 0, 0
     five = 0.0
+    three = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for b in range(indptr[v], indptr[v + 1]):
         k = indices[b]
-        degree = indptr[k + 1] - indptr[k]
-        if degree <= hub:
-            for c in range(kinds):
-                row[kinds + c] += scaled[k, c] * weights[b, c]
-        elif mark[k] == u:
-            # Two-step walks through a hub were left out when u was walked from.
-            for c in range(kinds):
-                row[c] += weights[slot[k], c] * factors[k, c] * weights[b, c]
+        joins = mark[k] == u
+        # Two-step walks through a hub were left out when u was walked from.
+        if indptr[k + 1] - indptr[k] > hub:
+            if joins:
+                for c in range(_KINDS):
+                    row[c] += weights[slot[k], c] * factors[k, c] * weights[b, c]
+        else:
+            three = _sum(three, _product(_six(scaled[k]), _six(weights[b])))
         if long:
             five += four[k] * weights[b, 0]
-        if mark[k] == u:
+        if joins:
+            degree = indptr[k + 1] - indptr[k]
             if shared == 0 or degree < least:
                 second = least
                 least = degree
             elif shared == 1 or degree < second:
                 second = degree
             shared += 1
-    row[2 * kinds + 1] = five
-    row[2 * kinds + 2] = shared
-    row[2 * kinds + 3] = least
-    row[2 * kinds + 4] = second
+    for c in range(_KINDS):
+        row[_KINDS + c] = three[c]
+    row[2 * _KINDS + 1] = five
+    row[2 * _KINDS + 2] = shared
+    row[2 * _KINDS + 3] = least
+    row[2 * _KINDS + 4] = second
 
 
 @kernel()
@@ -171,24 +258,26 @@ def walk_rows(rows, graph, data, degrees, out):
     indptr, indices = graph
     n = indptr.size - 1
     volume = degrees.sum()
-    two = np.zeros(n)
-    scaled = np.zeros(n)
-    for i in range(rows.size):
-        u = rows[i]
-        two[:] = 0.0
-        for a in range(indptr[u], indptr[u + 1]):
-            k = indices[a]
-            step = data[a] / degrees[k]
-            for b in range(indptr[k], indptr[k + 1]):
-                two[indices[b]] += step * data[b]
+    for first in range(0, rows.size, _TOGETHER):
+        width = min(_TOGETHER, rows.size - first)
+        two, scaled = np.zeros((n, width)), np.empty((n, width))
+        for i in range(width):
+            u = rows[first + i]
+            for a in range(indptr[u], indptr[u + 1]):
+                k = indices[a]
+                step = data[a] / degrees[k]
+                for b in range(indptr[k], indptr[k + 1]):
+                    two[indices[b], i] += step * data[b]
         for v in range(n):
-            scaled[v] = two[v] / degrees[v] if degrees[v] > 0 else 0.0
+            degree = degrees[v]
+            for i in range(width):
+                scaled[v, i] = two[v, i] / degree if degree > 0 else 0.0
+                out[0, first + i, v] = two[v, i]
+        times_columns((indptr, indices, data), scaled, two)
         for v in range(n):
-            three = 0.0
-            for b in range(indptr[v], indptr[v + 1]):
-                three += scaled[indices[b]] * data[b]
-            out[0, i, v] = two[v]
-            out[1, i, v] = three - degrees[u] * degrees[v] / volume
+            for i in range(width):
+                chance = degrees[rows[first + i]] * degrees[v] / volume
+                out[1, first + i, v] = two[v, i] - chance
 
 
 @kernel()

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gelato.kernels.compiled import kernel
+from gelato.kernels.pair_walks import times_columns
+
+_TOGETHER = 32  # rows that are gathered side by side
 
 
 @kernel()
@@ -32,6 +35,9 @@ def ridge_rows(rows, graph, inverse, diagonal, out):
     indptr, indices, data = graph
     n = indptr.size - 1
     total = np.empty(n, dtype=inverse.dtype)
+    for first in range(0, rows.size, _TOGETHER):
+        some = slice(first, first + _TOGETHER)
+        _back(rows[some], graph, inverse, diagonal, out[1, some])
     for i in range(rows.size):
         u = rows[i]
         total[:] = 0
@@ -39,13 +45,8 @@ def ridge_rows(rows, graph, inverse, diagonal, out):
             row, weight = inverse[indices[slot]], inverse.dtype.type(data[slot])
             for v in range(n):
                 total[v] += weight * row[v]
-        own = inverse[u]
         for v in range(n):
-            back = 0.0
-            for slot in range(indptr[v], indptr[v + 1]):
-                back += data[slot] * own[indices[slot]]
             out[0, i, v] = -total[v] / diagonal[v]
-            out[1, i, v] = -back / diagonal[u]
         for slot in range(indptr[u], indptr[u + 1]):
             # B has a zero diagonal: the step v -> v does not count.
             out[0, i, indices[slot]] += data[slot]
@@ -53,17 +54,17 @@ def ridge_rows(rows, graph, inverse, diagonal, out):
 
 
 @kernel()
-def _times(graph, values, out):
-    """Write ``N`` times a block of columns."""
-    indptr, indices, data = graph
-    width = values.shape[1]
-    for v in range(indptr.size - 1):
-        row = out[v]
-        row[:] = 0.0
-        for slot in range(indptr[v], indptr[v + 1]):
-            weight, source = data[slot], values[indices[slot]]
-            for c in range(width):
-                row[c] += weight * source[c]
+def _back(rows, graph, inverse, diagonal, out):
+    """Write the second half, ``(A B)[v, u]``, of a few rows side by side."""
+    n = diagonal.size
+    own, sums = np.empty((n, rows.size), inverse.dtype), np.empty((n, rows.size))
+    for v in range(n):
+        for i in range(rows.size):
+            own[v, i] = inverse[rows[i], v]
+    times_columns(graph, own, sums)
+    for v in range(n):
+        for i in range(rows.size):
+            out[i, v] = -sums[v, i] / diagonal[rows[i]]
 
 
 @kernel()
@@ -85,15 +86,15 @@ def series_columns(graph, coefficients, start, out):
     n, width = start.shape
     before, now = start.copy(), np.empty_like(start)
     once, square = np.empty_like(start), np.empty_like(start)
-    _times(graph, before, once)
-    _times(graph, once, square)
+    times_columns(graph, before, once)
+    times_columns(graph, once, square)
     for v in range(n):
         for c in range(width):
             now[v, c] = 2.0 * square[v, c] - before[v, c]
             out[v, c] = coefficients[0] * before[v, c] + coefficients[1] * now[v, c]
     for k in range(2, coefficients.size):
-        _times(graph, now, once)
-        _times(graph, once, square)
+        times_columns(graph, now, once)
+        times_columns(graph, once, square)
         for v in range(n):
             for c in range(width):
                 term = 4.0 * square[v, c] - 2.0 * now[v, c] - before[v, c]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.graph import FloatArray, IntArray
+from gelato.kernels.chunks import run_chunks, use_threads
 from gelato.stacking.folds import Fold
 from gelato.stacking.ranker import TreeSettings, fit_ranker
 
@@ -168,14 +169,16 @@ def unseen_scores(
     halves = [_half(fold.pairs, num_nodes) for fold in folds]
     scores = [np.empty(len(fold.labels)) for fold in folds]
     one_seed = replace(settings, seeds=1)
-    for side in (False, True):
-        others = [
-            _rows(fold, half != side) for fold, half in zip(folds, halves, strict=True)
-        ]
-        trees = fit_ranker(others, names, one_seed, seed=seed)
-        for fold, half, out in zip(folds, halves, scores, strict=True):
-            mine = half == side
-            out[mine] = trees.scores(fold.features[mine])
+
+    def score(side: int) -> None:
+        mine = [half == bool(side) for half in halves]
+        others = [_rows(fold, ~own) for fold, own in zip(folds, mine, strict=True)]
+        with use_threads(1):  # both halves at once
+            trees = fit_ranker(others, names, one_seed, seed=seed)
+            for fold, own, out in zip(folds, mine, scores, strict=True):
+                out[own] = trees.scores(fold.features[own])
+
+    run_chunks(score, 2)
     return scores
 
 

@@ -372,14 +372,14 @@ def _plain_score(measures: Measures, name: str, pairs: IntArray) -> FloatArray:
         return np.asarray(measures.ridge_pairs(pairs)[:, :2].sum(axis=1))
     if name == "mix":
         return dots(pairs, measures.mixed_factors, measures.mixed_factors).astype(float)
-    weights, factors = (array[:, :1].copy() for array in measures.walk_kinds)
-    raw = np.empty((len(pairs), 7))
+    raw = np.empty((len(pairs), 2 * len(KINDS) + 5))
     limits = (False, measures.hub)
-    pair_walks.walks_of_pairs(pairs, measures.pattern, weights, factors, limits, raw)
+    kinds = measures.walk_kinds
+    pair_walks.walks_of_pairs(pairs, measures.pattern, *kinds, limits, raw)
     degrees = measures.graph.degrees
     u, v = pairs.T
     chance = degrees[u] * degrees[v] / max(degrees.sum(), 1e-9)
-    return np.asarray(raw[:, 1] - chance)
+    return np.asarray(raw[:, len(KINDS)] - chance)
 
 
 def _popularity(measures: Measures, pairs: IntArray) -> dict[str, Any]:

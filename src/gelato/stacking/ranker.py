@@ -16,7 +16,7 @@ import numpy as np
 
 from gelato.errors import GelatoError, StoredFileError
 from gelato.graph import FloatArray
-from gelato.kernels.chunks import default_threads
+from gelato.kernels.chunks import run_chunks
 from gelato.stacking.folds import Fold
 from gelato.stacking.pair_measures import Table
 from gelato.stacking.start import LinearStart, fit_start
@@ -27,10 +27,11 @@ _FIXED: dict[str, Any] = {
     "force_row_wise": True,
     "verbose": -1,
     "max_bin": 255,
+    # Rankers grow side by side, one thread each: threads inside of LightGBM wait for
+    # each other, and where the machine has other work they do little else.
+    "num_threads": 1,
 }
-# Below this, threads wait for each other longer than they work, the more so where the
-# machine has other work. No bit depends on them.
-_FEW_ROWS = 50_000
+_PART = 16_384  # rows scored at a time
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class TreeSettings:
     start: bool = True
     unused: tuple[int, ...] = ()
 
-    def parameters(self, seed: int, rows: int) -> dict[str, Any]:
+    def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM takes."""
         return _FIXED | {
             "num_leaves": self.leaves,
@@ -72,7 +73,6 @@ class TreeSettings:
             "min_data_in_leaf": self.least,
             "lambda_l2": self.ridge,
             "seed": seed,
-            "num_threads": _threads(rows),
         }
 
 
@@ -108,11 +108,18 @@ class Ranker:
     def scores(self, features: Table) -> FloatArray:
         """Return the log-odds of pairs: the start, and trees averaged over seeds."""
         total = np.zeros(len(features))
-        run = {"raw_score": True, "num_threads": _threads(len(features))}
-        for booster in self._boosters:
-            total += booster.predict(features, **run)
-        # No trees at all: the regression alone.
-        return total / max(1, len(self._boosters)) + self.start.scores(features)
+        boosters = self._boosters
+
+        def fill(at: int) -> None:
+            part = slice(at * _PART, (at + 1) * _PART)
+            for booster in boosters:
+                total[part] += booster.predict(
+                    features[part], raw_score=True, num_threads=1
+                )
+
+        if boosters:  # else the regression alone
+            run_chunks(fill, -(-len(features) // _PART))
+        return total / max(1, len(boosters)) + self.start.scores(features)
 
     def contributions(self, features: Table) -> FloatArray:
         """Return what each feature adds to the log-odds, and last the constant."""
@@ -152,20 +159,18 @@ def fit_ranker(
         label=labels.astype(np.float32),
         weight=weights,
         init_score=start.scores(features),
-        params=settings.parameters(seed, len(features)),
+        params=settings.parameters(seed),
         free_raw_data=True,
-    )
-    texts = []
-    for number in range(settings.seeds):
-        parameters = settings.parameters(1_000 * seed + number, len(features))
+    ).construct()
+    texts = [""] * settings.seeds
+
+    def grow(number: int) -> None:
+        parameters = settings.parameters(1_000 * seed + number)
         booster = library.train(parameters, data, num_boost_round=settings.rounds)
-        texts.append(booster.model_to_string())
+        texts[number] = booster.model_to_string()
+
+    run_chunks(grow, settings.seeds)
     return Ranker(tuple(texts), tuple(names), start)
-
-
-def _threads(rows: int) -> int:
-    """Return how many threads are worth their waiting for each other."""
-    return default_threads() if rows > _FEW_ROWS else 1
 
 
 def tree_library() -> Any:
