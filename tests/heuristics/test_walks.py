@@ -192,3 +192,20 @@ def test_dense_cosines_do_not_depend_on_the_block_of_a_row(nodes):
     exact = values.astype(float) @ values.astype(float).T
     norms = np.linalg.norm(values.astype(float), axis=1)
     np.testing.assert_allclose(whole, exact / np.outer(norms, norms), atol=1e-12)
+
+
+@given(graph=graphs(directed=False))
+def test_walks_of_three_steps_equal_dense_products(graph):
+    A = graph.adjacency.toarray()
+    degrees = A.sum(axis=1)
+    F = np.diag(np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1e-9)), 0.0))
+    np.testing.assert_allclose(
+        scores_of(heuristics.l3(graph), len(A)),
+        without_diagonal(A @ F @ A @ F @ A),
+        rtol=1e-10,
+    )
+    np.testing.assert_allclose(
+        scores_of(heuristics.local_path(graph, epsilon=0.1), len(A)),
+        without_diagonal(A @ A + 0.1 * A @ A @ A),
+        rtol=1e-10,
+    )

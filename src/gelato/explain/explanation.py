@@ -102,7 +102,8 @@ class SharedAttribute:
 class Explanation:
     """The score of one pair, taken apart.
 
-    ``walk_score + chance`` is the score where ``kind`` is "walks" or "closed form";
+    ``walk_score + longer + chance`` is the score where ``kind`` is "walks" or "closed
+    form";
     the contributions of ``shared``, plus ``shared_rest``, are ``similarity``, which is
     the score where ``kind`` is "attributes".
 
@@ -131,6 +132,9 @@ class Explanation:
     chance : float
         The closed-form term: what two nodes of these degrees have without any walk
         (0 for common neighbours and their kin).
+    longer : float
+        What walks of more steps contribute, where all lengths count: they are not
+        told apart.
     middle : tuple of MiddleNode
         The nodes that contribute most, for each inner place.
     edges : tuple of WalkEdge
@@ -164,6 +168,7 @@ class Explanation:
     covered: float = 0.0
     through_pair: float = 0.0
     chance: float = 0.0
+    longer: float = 0.0
     middle: tuple[MiddleNode, ...] = ()
     edges: tuple[WalkEdge, ...] = ()
     shared: tuple[SharedAttribute, ...] = ()
@@ -203,7 +208,10 @@ def _lines(why: Explanation) -> Iterator[str]:
 
 def _walk_lines(why: Explanation) -> Iterator[str]:
     count = f"{why.num_walks:,} walk{'s'[: why.num_walks != 1]}"
-    yield f"  = {why.walk_score:.6g} from {count} {_signed(why.chance)} by chance alone"
+    rest = f"{_signed(why.chance)} by chance alone"
+    if why.longer:
+        rest = f"{_signed(why.longer)} from longer walks"
+    yield f"  = {why.walk_score:.6g} from {count} {rest}"
     if not why.walks:
         return
     yield ""

@@ -26,7 +26,15 @@ from gelato.heuristics.linear import RidgeWalk
 from gelato.heuristics.similar import DenseCosineScorer, SharedAttributeScorer
 from gelato.predict.links import count_common_neighbours
 from gelato.ranking import score_pairs
-from gelato.ranking.scorers import RowScorer, SumScorer, WalkScorer, as_scorer
+from gelato.ranking.scorers import (
+    RowScorer,
+    SumScorer,
+    SumsWalks,
+    WalkScorer,
+    as_scorer,
+)
+
+_ROUNDING = 1e-9  # of a score: less is no rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +211,7 @@ def explain_pair(
         )
     scorer = as_scorer(source, graph)
     about = _about(scorer, graph, pair, top_attributes)
-    parts, constant = _walk_parts(scorer)
+    parts, constant = _walk_parts(scorer, *pair.tolist())
     if parts:
         return _explain_walks(
             source,
@@ -297,8 +305,10 @@ def _shared_attributes(graph: Graph, pair: IntArray, top: int) -> dict[str, Any]
     return {"similarity": total, "shared": shared, "shared_rest": rest}
 
 
-def _walk_parts(scorer: Any) -> tuple[list[_Part], float]:
+def _walk_parts(scorer: Any, u: int, v: int) -> tuple[list[_Part], float]:
     """Return the sums of walks that a score consists of, and a constant."""
+    if isinstance(scorer, SumsWalks):
+        return [_Part(*part) for part in scorer.walk_parts(u, v)], 0.0
     if isinstance(scorer, WalkScorer):
         return ([_Part("", 1.0, scorer)] if scorer.steps else []), 0.0
     if not isinstance(scorer, SumScorer):
@@ -331,6 +341,8 @@ def _explain_walks(
     walk_score = sum(p.coefficient * s.total for p, s in zip(parts, sums, strict=True))
     far = sum(p.coefficient * float(p.scorer.far.at(u, v)) for p in parts)
     covered = sum(contribution for _, _, contribution in listed)
+    rest = about["score"] - walk_score - far - constant
+    size = max(abs(about["score"]), abs(walk_score))
     along = sum(
         p.coefficient
         * (s.total - total_without_pair(p.scorer, u, v, directed=graph.directed))
@@ -357,6 +369,7 @@ def _explain_walks(
         covered=covered / walk_score if walk_score else 0.0,
         through_pair=float(along),
         chance=far + constant,
+        longer=rest if abs(rest) > _ROUNDING * size else 0.0,
         middle=_middle(parts, sums, ids, tops[0]),
         edges=edges,
         notes=(*_walk_notes(about["known"], sums, constant), *notes),

@@ -99,12 +99,33 @@ class SharedAttributeScorer:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseCosineScorer:
-    """Cosine by blocks of a dense product.
+class DotScorer:
+    """Dot products of rows of a table, by blocks.
 
     Not by a BLAS: its last bits depend on the rows that a block happens to hold, and
     a ranking compares scores of different blocks.
     """
+
+    table: Any
+
+    @cached_property
+    def _tiles(self) -> Any:
+        from gelato.kernels.tiles import column_tiles  # loads numba
+
+        return column_tiles(self.table.T)
+
+    def score_rows(self, rows: IntArray) -> FloatArray:
+        """Return scores of shape ``(len(rows), n)``."""
+        from gelato.kernels.tiles import rows_times
+
+        dots = np.empty((len(rows), len(self.table)), dtype=self.table.dtype)
+        rows_times(self.table[rows], self._tiles, dots, 0, len(rows))
+        return dots
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCosineScorer:
+    """Cosine by blocks of a dense product."""
 
     values: Any
     squares: FloatArray
@@ -115,15 +136,10 @@ class DenseCosineScorer:
         return len(self.squares)
 
     @cached_property
-    def _tiles(self) -> Any:
-        from gelato.kernels.tiles import column_tiles  # loads numba
-
-        return column_tiles(self.values.T)
+    def _dots(self) -> DotScorer:
+        return DotScorer(self.values)
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
-        from gelato.kernels.tiles import rows_times
-
-        dots = np.empty((len(rows), self.num_nodes), dtype=self.values.dtype)
-        rows_times(self.values[rows], self._tiles, dots, 0, len(rows))
+        dots = self._dots.score_rows(rows)
         return kernels.cosines(dots, self.squares[rows, None] * self.squares)

@@ -1,4 +1,4 @@
-"""Heuristics that count walks: cn, aa, ra, pa and autocovariance.
+"""Heuristics that count walks: cn, aa, ra, pa, l3, local path and autocovariance.
 
 Each function turns a graph into a scorer. Weighted graphs are welcome: a common
 neighbour counts with the product of its two weights.
@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, Graph
 from gelato.heuristics.declared import heuristic
-from gelato.parameters import Dimension, choice, whole
-from gelato.ranking.scorers import ClosedForm, WalkScorer
+from gelato.parameters import Dimension, choice, number, whole
+from gelato.ranking.scorers import ClosedForm, SumScorer, WalkScorer
 
 SelfLoops = Literal["isolated", "all"]
 SELF_LOOPS: tuple[SelfLoops, ...] = ("isolated", "all")
@@ -25,7 +25,7 @@ SELF_LOOPS: tuple[SelfLoops, ...] = ("isolated", "all")
 def common_neighbours(graph: Graph) -> WalkScorer:
     """Score a pair by its common neighbours (the weight of its two-step walks)."""
     graph.require_undirected("Common neighbours (cn)")
-    return _two_steps(graph, np.ones(graph.num_nodes))
+    return _walks(graph, np.ones(graph.num_nodes))
 
 
 @heuristic("aa", "Adamic-Adar", undirected=True)
@@ -41,14 +41,14 @@ def adamic_adar(graph: Graph) -> WalkScorer:
         divisor = np.log1p(degrees)
     else:
         divisor = np.log(np.maximum(degrees, 1.0))
-    return _two_steps(graph, _inverse(divisor))
+    return _walks(graph, _inverse(divisor))
 
 
 @heuristic("ra", "resource allocation", undirected=True)
 def resource_allocation(graph: Graph) -> WalkScorer:
     """Score a pair by its common neighbours, each divided by its degree."""
     graph.require_undirected("Resource allocation (ra)")
-    return _two_steps(graph, _inverse(graph.degrees))
+    return _walks(graph, _inverse(graph.degrees))
 
 
 @heuristic("pa", "preferential attachment: product of degrees")
@@ -56,6 +56,41 @@ def preferential_attachment(graph: Graph) -> WalkScorer:
     """Score a pair by the product of its degrees (out- and in-degree if directed)."""
     far = ClosedForm(1.0, graph.degrees, _column_sums(graph.adjacency))
     return WalkScorer(graph.adjacency, np.ones(graph.num_nodes), 0, 1.0, far)
+
+
+@heuristic(
+    "l3", "paths of length three, over the roots of the degrees", undirected=True
+)
+def l3(graph: Graph) -> WalkScorer:
+    """Score a pair by its walks of three steps (Kovacs et al. 2019).
+
+    Each middle node counts one over the root of its degree, each edge its weight.
+    """
+    graph.require_undirected("Paths of length three (l3)")
+    return _walks(graph, np.sqrt(_inverse(graph.degrees)), 3)
+
+
+@heuristic(
+    "local-path",
+    "walks of two steps, and some of three",
+    undirected=True,
+    parameters={"epsilon": number(least=0)},
+    search_space={"epsilon": (0.01, 0.001, 0.1)},
+)
+def local_path(graph: Graph, *, epsilon: float = 0.01) -> SumScorer:
+    """Score a pair by ``A^2 + epsilon A^3`` (Lu, Jin and Zhou 2009).
+
+    Parameters
+    ----------
+    graph : Graph
+        The known edges; a walk counts the product of its weights.
+    epsilon : float
+        What a walk of three steps counts.
+    """
+    graph.require_undirected("Local path (local-path)")
+    ones = np.ones(graph.num_nodes)
+    parts = (_walks(graph, ones, 2), _walks(graph, ones, 3))
+    return SumScorer(("two steps", "three steps"), (1.0, epsilon), parts, 0.0)
 
 
 @heuristic(
@@ -119,9 +154,9 @@ def with_self_loops(adjacency: sp.csr_array, self_loops: SelfLoops) -> sp.csr_ar
     return looped
 
 
-def _two_steps(graph: Graph, factor: FloatArray) -> WalkScorer:
+def _walks(graph: Graph, factor: FloatArray, steps: int = 2) -> WalkScorer:
     far = ClosedForm.zero(graph.num_nodes)
-    return WalkScorer(graph.adjacency, factor, 2, 1.0, far)
+    return WalkScorer(graph.adjacency, factor, steps, 1.0, far)
 
 
 def _column_sums(adjacency: sp.csr_array) -> FloatArray:

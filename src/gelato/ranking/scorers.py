@@ -238,6 +238,15 @@ def _csr(matrix: sp.csr_array) -> tuple[Any, ...]:
     return (indptr, indices, matrix.data)
 
 
+@runtime_checkable
+class SumsWalks(Protocol):
+    """A scorer whose scores are, for the most part, sums of walks."""
+
+    def walk_parts(self, u: int, v: int) -> list[tuple[str, float, WalkScorer]]:
+        """Return names, coefficients and walks that explain the score of a pair."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class SumScorer:
     """A weighted sum of named scorers, less a constant."""

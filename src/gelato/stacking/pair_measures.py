@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.linalg import eigsh
 
 from gelato.engines import single_blas_thread
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.heuristics.eigenvectors import leading_eigenvectors
 from gelato.heuristics.linear import (
     MOST_DIRECT,
     normalised,
@@ -214,12 +214,10 @@ class Measures:
         if k < 1 or self.graph.num_edges == 0:
             nothing = np.zeros((n, 1), dtype=np.float32)
             return nothing, nothing
-        start = np.random.default_rng(0).standard_normal(n)
         matrix = normalised(self.graph.adjacency)
         if self.is_large:
             return _leading(matrix, k)
-        with single_blas_thread():
-            values, vectors = eigsh(matrix, k=k, which="LA", v0=start, tol=1e-3)
+        values, vectors = leading_eigenvectors(matrix, k, tolerance=1e-3)
         left = np.ascontiguousarray(vectors, dtype=np.float32)
         return left, np.ascontiguousarray(vectors * values, dtype=np.float32)
 
