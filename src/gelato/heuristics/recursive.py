@@ -16,9 +16,8 @@ import scipy.sparse as sp
 from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.heuristics.declared import heuristic
-from gelato.kernels.near_walks import round_scores
 from gelato.parameters import number
-from gelato.ranking.scorers import MatrixScorer
+from gelato.ranking.scorers import MatrixScorer, round_scores
 from gelato.text import duration
 
 MOST_NODES = 10_000
@@ -116,8 +115,7 @@ class SimRank:
             np.fill_diagonal(scores, 1.0)
         scores += scores.T.copy()
         scores /= 2.0
-        found: FloatArray = round_scores(scores)
-        return found
+        return round_scores(scores)
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""

@@ -19,9 +19,8 @@ from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.heuristics.declared import heuristic
 from gelato.heuristics.linear import normalised
-from gelato.kernels.near_walks import round_scores
 from gelato.parameters import number, whole
-from gelato.ranking.scorers import ClosedForm, WalkScorer
+from gelato.ranking.scorers import ClosedForm, WalkScorer, round_scores
 
 _LEFT_OUT = 1e-10  # of all walks, where a series ends
 _WIDTH = 32  # columns of a block
@@ -159,8 +158,7 @@ class Series:
                 term = self._step @ term
                 total += term
             out[start : start + _WIDTH] = self._scaled(some, total.T)
-        found: FloatArray = round_scores(out)
-        return found
+        return round_scores(out)
 
     def _scaled(self, rows: IntArray, sums: FloatArray) -> FloatArray:
         if self.ends is None:

@@ -156,14 +156,6 @@ KEPT = ~((np.int64(1) << _DROPPED_BITS) - 1)
 """The bits of a rounded score are ``(bits + HALF) & KEPT``."""
 
 
-# Not compiled: a call of numpy.
-def round_scores(scores: Any) -> Any:
-    """Round scores in place, and return them."""
-    bits = scores.view(np.int64)
-    bits[:] = (bits + HALF) & KEPT
-    return scores
-
-
 @kernel()
 def finish_scores(rows, indptr, columns, values, multiplier, scale, left, right):
     """Turn walk weights into scores: ``multiplier * walks + scale * l_u * r_v``."""

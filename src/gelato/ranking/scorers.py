@@ -232,6 +232,13 @@ class WalkScorer:
         return scores
 
 
+def round_scores(scores: FloatArray) -> FloatArray:
+    """Round scores in place as those of walks are, so that what is equal ties."""
+    bits = scores.view(np.int64)
+    bits[:] = (bits + walks.HALF) & walks.KEPT
+    return scores
+
+
 def _csr(matrix: sp.csr_array) -> tuple[Any, ...]:
     # Narrow indices: a pass reads them as often as anything else.
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
