@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import gelato
 from gelato.comparison.summary import rank_models
 from gelato.errors import InputError, UsageError
+from gelato.ranking.scorers import MatrixScorer
 from gelato.report.charts import comparison_chart
 from gelato.report.contents import summarise_run
 from gelato.report.page import inert, to_html, to_json, to_markdown, write_report
@@ -167,6 +168,21 @@ def test_histogram_of_sampled_nodes_counts_each_pair_once(monkeypatch):
     )
     assert found["sampled_nodes"] == 22
     assert sum(found["non_edges"]) == found["non_edges_counted"] == expected
+
+
+def test_histogram_shows_pairs_far_above_the_others_apart():
+    from gelato.report import measures
+
+    split = gelato.split_edges(community_graph(40), test=0.2)
+    scores = np.random.default_rng(1).normal(size=(40, 40))
+    scores += scores.T
+    high = scores > np.quantile(scores, 0.7)
+    scores = np.where(high, 60 + scores, 1e-3 * scores)
+    found = measures.score_histogram(MatrixScorer(scores), split, "test")
+    counts = np.add(found["held_out"], found["non_edges"])
+    assert found["bounds"][0] < 0 < 50 < found["bounds"][1]
+    assert np.count_nonzero(counts[1:]) > 15
+    assert counts.sum() == 780 - len(split.train) - len(split.valid)
 
 
 def test_where_it_works_adds_up(run_folder, run_summary):

@@ -160,10 +160,7 @@ def score_histogram(
     both = np.concatenate([held_out, others])
     sizes = np.abs(both[both != 0])
     scale = float(np.quantile(sizes, 0.5)) if len(sizes) else 1.0
-    bounds = np.linspace(
-        np.arcsinh(both.min() / scale), np.arcsinh(both.max() / scale), _BINS + 1
-    )
-    bounds[-1] += 1e-9 * (1 + abs(bounds[-1]))
+    bounds = _bins(np.unique(np.arcsinh(both / scale)))
     counts = [
         np.histogram(np.arcsinh(scores / scale), bounds)[0].tolist()
         for scores in (held_out, others)
@@ -175,6 +172,23 @@ def score_histogram(
         "non_edges_counted": len(others),
         "sampled_nodes": sampled,
     }
+
+
+def _bins(values: FloatArray) -> FloatArray:
+    """Return even bins over sorted values; what lies below a wide gap is one bin.
+
+    A model may set the pairs that it has looked at far above all others.
+    """
+    gaps = np.diff(values)
+    at = int(np.argmax(gaps)) if len(gaps) else 0
+    wide = len(gaps) > 0 and gaps[at] > (values[-1] - values[0]) / 2
+    if wide and len(values) - at > _BINS:
+        above = np.linspace(values[at + 1], values[-1], _BINS)
+        bounds = np.concatenate([values[:1], above])
+    else:
+        bounds = np.linspace(values[0], values[-1], _BINS + 1)
+    bounds[-1] += 1e-9 * (1 + abs(bounds[-1]))
+    return bounds
 
 
 def _non_edge_scores(
