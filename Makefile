@@ -26,7 +26,7 @@ check: $(STAMP)         ## style, types, layers, spelling, and a wheel that work
 	$(PYTHON) scripts/check_wheel.py
 
 docs: $(STAMP)          ## the documentation, in site/; opens from disk
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/properdocs build --strict --quiet
 	$(BIN)/python scripts/check_links.py site
 
 # torch first and alone: its pinned version is the one that other packages must accept.

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages that are made while the site is built; `mkdocs build --strict` checks these.
+# Pages that are made while the site is built; `properdocs build --strict` checks these.
 GENERATED = ("docs/api/", "docs/reference/", "docs/tutorials/tour.md")
 
 _FENCE = re.compile(r"^```.*?^```", flags=re.M | re.S)

@@ -1,4 +1,4 @@
-"""The parts of the docs that are made from the code; a hook of ``mkdocs build``.
+"""The parts of the docs that are made from the code; a hook of ``properdocs build``.
 
 The command-line reference comes from the application itself, the API reference from
 the public names of :mod:`gelato`, and the tour from ``examples/tour.py``: none of
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from properdocs.config.defaults import ProperDocsConfig
+from properdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -96,8 +96,8 @@ API: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 OPTIONAL = ("tuning.md", "scaling.md")
 
 
-# ------------------------------------------------------------------ mkdocs events
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
+# ------------------------------------------------------------------ events of a build
+def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
     """Complete the navigation with the pages that exist."""
     docs = Path(config.docs_dir)
     nav = config.nav or []
@@ -113,7 +113,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: Files, config: ProperDocsConfig) -> Files:
     """Add the generated pages, and files of the repository that pages show."""
     for path, text in generated_pages().items():
         files.append(File.generated(config, path, content=text))
@@ -126,7 +126,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(
-    markdown: str, *, page: Any, config: MkDocsConfig, **_: Any
+    markdown: str, *, page: Any, config: ProperDocsConfig, **_: Any
 ) -> str:
     """Point links that leave ``docs/`` at the copies; folders keep only their name."""
     source = page.file.abs_src_path
