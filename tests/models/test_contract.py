@@ -31,6 +31,8 @@ QUICK = {
     "tlc-gnn": {"epochs": 2},
     "bscnets": {"epochs": 2},
     "neo-gnn": {"epochs": 2, "hidden": 8},
+    "ncn": {"epochs": 2, "hidden": 8},
+    "refined-gae": {"epochs": 2, "hidden": 8},
     "nbfnet": {"epochs": 2, "dimensions": 8},
     "seal": {"epochs": 2, "hidden": 8},
     "walkpool": {"epochs": 2, "hidden": 8, "units": 16, "pretraining": 2},

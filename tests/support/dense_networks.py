@@ -1,7 +1,8 @@
-"""The five networks once more: dense matrices, loops, formulas as published."""
+"""The networks once more: dense matrices, loops, formulas as published."""
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -205,3 +206,49 @@ def neo_gnn_probabilities(module, graph):
     feature = z[..., 0].sigmoid()
     share = module.shares.double().softmax(0)
     return structure, feature, share[0] * structure + share[1] * feature
+
+
+def ncn_scores(module, graph):
+    """Loops over pairs and their common neighbours."""
+    near = [set(np.flatnonzero(row)) for row in graph.adjacency.toarray()]
+    x = attributes(graph, module.normalise)
+    x = x @ module.first.weight.double().T + module.first.bias.double()
+    average, h = symmetric(graph), 0
+    for weight in module.depths:
+        x = average @ x
+        h = h + weight.double() * x
+    module = copy.deepcopy(module).double()
+    z = h + module.own_second(module.own(h).relu())
+    n = len(h)
+    scores = torch.zeros(n, n, dtype=torch.float64)
+    for u in range(n):
+        for v in range(n):
+            pooled = torch.zeros_like(z[0])
+            for w in near[u] & near[v]:
+                pooled = pooled + z[w]
+            common = module.common_second(module.common(pooled).relu())
+            x = module.share * common + module.product(h[u] * h[v])
+            for layer in module.head:
+                x = layer(x)
+            scores[u, v] = module.last(x)
+    return scores
+
+
+def refined_gae_scores(module, graph):
+    x = attributes(graph, module.normalise)
+    module = copy.deepcopy(module).double()
+    a, share = symmetric(graph), module.shares.exp() / module.shares.exp().sum()
+    h = a @ x @ module.first
+    states = share[0] * h
+    for i, norm in enumerate(module.norms, 1):
+        h = a @ functional.layer_norm(h, h.shape[1:], norm.weight, norm.bias)
+        states = states + share[i] * h
+    product = states[:, None] * states[None]
+    x = product
+    for layer in module.net:
+        x = layer.linear(x) + (product if module.residual else 0)
+        mean, spread = x.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
+        x = (x - mean) / (spread + 1e-5).sqrt()
+        x = x * layer.norm.weight + layer.norm.bias
+        x = getattr(functional, layer.activation)(x)
+    return module.last(x)[..., 0]

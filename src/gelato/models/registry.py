@@ -138,6 +138,18 @@ _BUILTIN = (
         "learned neighbourhood overlaps and graph convolutions",
     ),
     (
+        "ncn",
+        "gnn",
+        "baselines.ncn:NCN",
+        "graph convolutions and sums of common neighbours' states",
+    ),
+    (
+        "refined-gae",
+        "gnn",
+        "baselines.refined_gae:RefinedGAE",
+        "linear graph convolutions, a deep net on the product of states",
+    ),
+    (
         "nbfnet",
         "gnn",
         "baselines.nbfnet.model:NBFNet",

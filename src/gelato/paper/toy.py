@@ -34,6 +34,8 @@ _SHORT: dict[str, dict[str, Any]] = {
     "tlc-gnn": {"epochs": 3},
     "bscnets": {"epochs": 2, "sampled_edges": 300, "pair_units": 8},
     "neo-gnn": {"epochs": 1, "hidden": 16, "pair_units": 8},
+    "ncn": {"epochs": 1, "hidden": 16},
+    "refined-gae": {"epochs": 1, "hidden": 16},
     "nbfnet": {"epochs": 1, "dimensions": 8, "layers": 3, **_SMALL_STEPS},
     "seal": {"epochs": 1, "hidden": 8, "hops": 1, **_SMALL_STEPS},
     "walkpool": {"epochs": 1, "hidden": 8, "hops": 1, "units": 16, **_SMALL_STEPS}

@@ -99,6 +99,15 @@ class TellsMore(Protocol):
         ...
 
 
+@runtime_checkable
+class LearnsInParts(Protocol):
+    """A module whose parts have learning rates of their own."""
+
+    def rates(self) -> list[tuple[list[nn.Parameter], float]]:
+        """Return all parameters in parts, each with its learning rate."""
+        ...
+
+
 @dataclass(frozen=True)
 class TrainSettings:
     """How a task is trained.
@@ -263,8 +272,11 @@ def _adam(module: nn.Module, settings: TrainSettings) -> optim.Adam:
     Its last bits differ from those that small modules were trained with before.
     """
     size = sum(parameter.numel() for parameter in module.parameters())
+    parts: Any = module.parameters()
+    if isinstance(module, LearnsInParts):
+        parts = [{"params": part, "lr": rate} for part, rate in module.rates()]
     return optim.Adam(
-        module.parameters(),
+        parts,
         lr=settings.lr,
         weight_decay=settings.weight_decay,
         fused=size > _LARGE,

@@ -11,6 +11,7 @@ from gelato.baselines.bscnets import edge_laplacians, sample_edges
 from gelato.baselines.gae import weighted_loss
 from gelato.baselines.shared_layers.difference_net import convolve_twice
 from gelato.graph import Graph
+from gelato.training.loop import TrainSettings, _adam
 from support.dense_networks import (
     bscnets_distances,
     bscnets_laplacians,
@@ -18,11 +19,13 @@ from support.dense_networks import (
     gae_scores,
     hgcn_distances,
     lgcn_distances,
+    ncn_scores,
     neo_gnn_probabilities,
+    refined_gae_scores,
 )
 from support.small_graphs import community_graph
 
-NAMES = ["gae", "hgcn", "lgcn", "bscnets", "neo-gnn"]
+NAMES = ["gae", "hgcn", "lgcn", "bscnets", "neo-gnn", "ncn", "refined-gae"]
 # Small, and with every option that the twins know.
 SMALL = {
     "gae": {"hidden": 6, "dimensions": 4},
@@ -30,12 +33,14 @@ SMALL = {
     "lgcn": {"dimensions": 4},
     "bscnets": {"hidden": 6, "dimensions": 4, "sampled_edges": 60},
     "neo-gnn": {"hidden": 6, "edge_units": 3, "pair_units": 5},
+    "ncn": {"hidden": 6, "layers": 2, "head_layers": 2},
+    "refined-gae": {"hidden": 6, "net_layers": 3, "residual": True},
 }
 
 
-def network(name, graph, seed=3):
+def network(name, graph, seed=3, **given):
     """Return a module with parameters away from their initial values."""
-    module = gelato.make(name, seed=seed, **SMALL[name])._module(graph).eval()
+    module = gelato.make(name, seed=seed, **SMALL[name], **given)._module(graph).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for key, parameter in module.named_parameters():
@@ -112,6 +117,45 @@ def test_neo_gnn(graph):
     expected = torch.stack(neo_gnn_probabilities(module, graph), dim=2)
     close(logits(module, graph).sigmoid(), expected)
     close(ranked(module, graph).sigmoid(), expected[..., 2])
+
+
+@torch.no_grad()
+def test_ncn(graph):
+    module = network("ncn", graph)
+    expected = ncn_scores(module, graph)
+    close(logits(module, graph)[..., 0], expected)
+    close(ranked(module, graph), expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_refined_gae(graph, activation):
+    module = network("refined-gae", graph, activation=activation)
+    expected = refined_gae_scores(module, graph)
+    close(logits(module, graph)[..., 0], expected)
+    close(ranked(module, graph), expected)
+
+
+def test_refined_gae_starts_from_orthogonal_vectors_of_nodes(graph):
+    module = gelato.make("refined-gae", features="one-hot", hidden=8)._module(graph)
+    weights = module.first.detach()
+    torch.testing.assert_close(weights.T @ weights, torch.eye(8), atol=1e-5, rtol=0)
+
+
+def test_ncn_drops_entries_of_common_neighbours_in_training_only(graph):
+    module = network("ncn", graph, edge_dropout=0.5)
+    inputs = module.prepare(graph)
+    assert module.encode(inputs)[0].nnz == 2 * graph.num_edges
+    module.train()
+    assert 0 < module.encode(inputs)[0].nnz < 1.5 * graph.num_edges
+
+
+def test_parts_of_ncn_learn_at_their_own_rates(graph):
+    module = gelato.make("ncn", lr=0.5, encoder_lr=0.25)._module(graph)
+    groups = _adam(module, TrainSettings(lr=0.5)).param_groups
+    assert [group["lr"] for group in groups] == [0.25, 0.5]
+    counted = sum(len(group["params"]) for group in groups)
+    assert counted == len(list(module.parameters()))
 
 
 @pytest.mark.parametrize("nodes", [4, 24])  # few, and all

@@ -26,7 +26,9 @@ from gelato.models.registry import entries, facts_of, preset
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 
-NAMES = ["gae", "hgcn", "lgcn", "tlc-gnn", "bscnets", "neo-gnn"]
+NAMES = [
+    *("gae", "hgcn", "lgcn", "tlc-gnn", "bscnets", "neo-gnn", "ncn", "refined-gae")
+]
 QUICK = {
     "gae": {"hidden": 8, "negatives": "redrawn"},
     "hgcn": {"dimensions": 8, "dropout": 0.0},
@@ -34,6 +36,8 @@ QUICK = {
     "tlc-gnn": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "bscnets": {"hidden": 8, "dimensions": 8, "dropout": 0.0},
     "neo-gnn": {"hidden": 16},
+    "ncn": {"hidden": 16, "edge_dropout": 0.0, "feature_dropout": 0.0},
+    "refined-gae": {"hidden": 16, "dropout": 0.0, "negatives": 2},
     "nbfnet": {"dimensions": 8, "layers": 3},
 }
 # Also those that are given nothing about nodes.

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from gelato.baselines.shared_layers import products as pair_products
+from gelato.engines import single_blas_thread
 from gelato.graph import FloatArray, IntArray
 
 
@@ -183,8 +185,73 @@ class DifferenceNetScorer(RowsOrHalf):
 Layers = list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]
 
 
+class Tiles(ABC):
+    """Values of a node with all others, by tiles of columns that never move.
+
+    A pair is then always part of the same product of matrices and gets the same bits.
+    """
+
+    # Small, since a listed pair costs a whole tile.
+    _TILE = 128
+
+    @property
+    @abstractmethod
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+    @abstractmethod
+    def _tile(self, u: int, start: int) -> FloatArray:
+        """Return the values of a node with the nodes of the tile from ``start`` on."""
+
+    def row(self, u: int, first: int = 0) -> FloatArray:
+        """Return the values for a node with all nodes from ``first`` on."""
+        n, begin = self.num_nodes, first - first % self._TILE
+        tiles = [self._tile(u, start) for start in range(begin, n, self._TILE)]
+        return np.concatenate([*tiles, np.empty(0)])[first - begin : n - begin]
+
+    def pairs(self, pairs: IntArray) -> FloatArray:
+        """Return the values for listed pairs."""
+        out = np.empty(len(pairs))
+        tiles = pairs[:, 1] // self._TILE
+        order = np.lexsort((tiles, pairs[:, 0]))
+        known, values = (-1, -1), np.empty(0)
+        for p in order.tolist():
+            wanted = (int(pairs[p, 0]), int(tiles[p]))
+            if wanted != known:
+                known = wanted
+                values = self._tile(wanted[0], wanted[1] * self._TILE)
+            out[p] = values[pairs[p, 1] - known[1] * self._TILE]
+        return out
+
+
+class TiledScorer(Tiles, RowsOrHalf):
+    """Scores that are the values of tiles."""
+
+    @classmethod
+    def padded(cls, states: Tensor) -> npt.NDArray[np.float32]:
+        """Return states with rows of zeros up to a whole number of tiles.
+
+        Products of matrices add up the last rows of an odd number in another order:
+        without them a pair has the same bits with its ends exchanged.
+        """
+        return np.pad(states.numpy(), ((0, -len(states) % cls._TILE), (0, 0)))
+
+    def pair_scores(self, pairs: IntArray) -> FloatArray:
+        """Return the scores of given pairs."""
+        with single_blas_thread():
+            return self.pairs(np.asarray(pairs, dtype=np.int64))
+
+    def _rows(self, rows: IntArray, *, above: bool) -> FloatArray:
+        scores = np.zeros((len(rows), self.num_nodes))
+        with single_blas_thread():
+            for i, u in enumerate(rows.tolist()):
+                first = u + 1 if above else 0
+                scores[i, first:] = self.row(u, first)
+        return scores
+
+
 @dataclass(frozen=True, eq=False)
-class ProductNet:
+class ProductNet(Tiles):
     """A net on the product of two nodes' states, along rows.
 
     Parameters
@@ -198,29 +265,10 @@ class ProductNet:
     states: npt.NDArray[np.float32]
     layers: Layers
 
-    # Columns per product: fixed, so that a pair is always part of the same product
-    # and gets the same bits; small, since a listed pair costs a whole tile.
-    _TILE = 128
-
-    def row(self, u: int, first: int = 0) -> FloatArray:
-        """Return the output for a node with all nodes from ``first`` on."""
-        n, begin = len(self.states), first - first % self._TILE
-        tiles = [self._tile(u, start) for start in range(begin, n, self._TILE)]
-        return np.concatenate([*tiles, np.empty(0)])[first - begin :]
-
-    def pairs(self, pairs: IntArray) -> FloatArray:
-        """Return the output for listed pairs."""
-        out = np.empty(len(pairs))
-        tiles = pairs[:, 1] // self._TILE
-        order = np.lexsort((tiles, pairs[:, 0]))
-        known, values = (-1, -1), np.empty(0)
-        for p in order.tolist():
-            wanted = (int(pairs[p, 0]), int(tiles[p]))
-            if wanted != known:
-                known = wanted
-                values = self._tile(wanted[0], wanted[1] * self._TILE)
-            out[p] = values[pairs[p, 1] - known[1] * self._TILE]
-        return out
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.states)
 
     def _tile(self, u: int, start: int) -> FloatArray:
         values = self.states[start : start + self._TILE] * self.states[u]

@@ -201,6 +201,25 @@ class GNNModel(TrainedModel):
             return self._build(graph, stored)
 
 
+class HidingModel(GNNModel):
+    """A network whose biased training hides a step's positives, by steps of a size.
+
+    batch_size : int
+        Positives per step where training is biased. Fewer where a step would hold,
+        and hide, every edge.
+    """
+
+    batch_size: int = whole(1024)
+    batches: int = 10
+    masking: bool | None = True
+
+    def _batching(self, num_edges: int) -> tuple[int, int]:
+        if self.training == "unbiased":
+            return super()._batching(num_edges)
+        steps = max(-(-num_edges // self.batch_size), 2 if self.masking else 1)
+        return steps, steps
+
+
 def _seconds(work: Callable[[], Any]) -> float:
     started = perf_counter()
     work()

@@ -59,6 +59,8 @@ class NetworkSettings:
         Epochs between rankings of all pairs; default never, unless selected by.
     epochs, seed : int
         Length of the training, and what decides batches and negatives.
+    negatives : int
+        Negatives per positive (biased training).
     """
 
     training: str = "biased"
@@ -71,6 +73,7 @@ class NetworkSettings:
     exact_every: int | None = None
     epochs: int = 1
     seed: int = 0
+    negatives: int = 1
 
 
 class NetworkTask:
@@ -185,7 +188,8 @@ def _make_negatives(num_nodes: int, edges: IntArray, settings: NetworkSettings) 
         def draw(epoch: int, batch: int, count: int) -> tuple[IntArray, Any]:
             when = epoch if settings.redraw else 0
             random = generator(settings.seed, "negatives", when, batch)
-            return pool.sample(count, random), np.arange(count, dtype=np.int32)
+            groups = np.repeat(np.arange(count, dtype=np.int32), settings.negatives)
+            return pool.sample(len(groups), random), groups
 
         return draw
     structure = WalkStructure(num_nodes, edges)
