@@ -72,8 +72,10 @@ def _beyond(datasets: Sequence[str]) -> Iterator[list[str]]:
     """Yield the rows of methods that are not in the paper, with what they lack."""
     every = [cell for name in BEYOND for cell in cells(read_experiment(name), RESULTS)]
     found = {(cell.method, cell.dataset): cell for cell in every}
+    rivals = {row.name for row in read_experiment("rivals").rows}
     for method in dict.fromkeys(method for method, _ in found):
-        yield [f"**{method}**", *(_partly(found.get((method, x))) for x in datasets)]
+        title = method if method in rivals else f"**{method}**"
+        yield [title, *(_partly(found.get((method, x))) for x in datasets)]
 
 
 def _partly(cell: Cell | None) -> str:
