@@ -159,7 +159,11 @@ def on_page_content(html: str, **_: Any) -> str:
 # ------------------------------------------------------------------ generated pages
 def generated_pages() -> dict[str, str]:
     """Return the pages that are made from the code, by path."""
-    pages = {"reference/cli.md": cli_page(), "tutorials/tour.md": tour_page()}
+    pages = {
+        "gallery.md": gallery_page(),
+        "reference/cli.md": cli_page(),
+        "tutorials/tour.md": tour_page(),
+    }
     for key, names in api_groups().items():
         title, lead, _, _ = API[key]
         blocks = "".join(f"::: {name}\n\n" for name in names)
@@ -217,6 +221,23 @@ def tour_page() -> str:
             parts.append(re.sub(r"^# ?", "", body, flags=re.M).strip())
         elif body.strip():
             parts.append(f"```python\n{body.strip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def gallery_page() -> str:
+    """Return the short examples, each with its picture."""
+    parts = [
+        "# Gallery\n\nEight short scripts and what they draw. They read the embedded "
+        "graph or the files of `examples/data`, and the tests run them as they stand."
+    ]
+    for path in sorted((ROOT / "examples" / "gallery").glob("*.py")):
+        lead, code = path.read_text("utf-8").removeprefix('"""').split('"""\n', 1)
+        title, text = lead.split("\n", 1)
+        parts += [
+            f"## {title.rstrip('.')}\n\n{text.strip()}",
+            f"![{title}](images/gallery/{path.stem}.svg)",
+            f"```python\n{code.strip()}\n```",
+        ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -173,6 +176,40 @@ def test_tour_is_a_page_with_all_its_code(docs_site):
     assert "\n# %%" not in page
     for call in ("from_edges", "evaluate", "predict", "explain", "save", "compare"):
         assert page.count(f".{call}(") == code.count(f".{call}(") > 0
+
+
+# ------------------------------------------------------------------ gallery
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+
+
+def test_the_gallery_shows_every_example_with_its_picture(docs_site):
+    page = docs_site.gallery_page()
+    assert len(GALLERY) == page.count("\n## ") == 8
+    for example in GALLERY:
+        assert example.read_text("utf-8").split('"""\n', 1)[1].strip() in page
+        picture = f"images/gallery/{example.stem}.svg"
+        assert f"]({picture})" in page
+        assert (ROOT / "docs" / picture).stat().st_size > 5_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", GALLERY, ids=lambda path: path.stem)
+def test_an_example_of_the_gallery_runs_as_it_stands(example, tmp_path):
+    shutil.copytree(ROOT / "examples" / "data", tmp_path, dirs_exist_ok=True)
+    env = {**os.environ, "MPLBACKEND": "agg"}
+    run = [sys.executable, "-W", "error::DeprecationWarning:gelato", example]
+    done = subprocess.run(run, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    picture = f"{example.stem}.svg"
+    drawn, shown = (
+        len([g for g in ElementTree.parse(path).iter() if _is_drawn(g)])
+        for path in (tmp_path / picture, DOCS / "images" / "gallery" / picture)
+    )
+    assert drawn == shown > 3
+
+
+def _is_drawn(element):
+    return element.get("id", "").startswith(("patch_", "line2d_", "Line", "Path"))
 
 
 # ------------------------------------------------------------------ links
