@@ -39,13 +39,13 @@ class TestCluster:
         assert cluster.workers == 2
 
     def test_rankings_are_the_same(self, cluster, split, many_spans):
-        for name in ("ac", "cos"):
-            model = gelato.make(name).fit(split)
+        stack = gelato.make("stack", rounds=10, folds=1)
+        for model in (gelato.make("ac"), gelato.make("cos"), stack):
+            model.fit(split)
             spread = gelato.evaluate(model, split, engine=cluster)
             assert _counts(spread) == _counts(gelato.evaluate(model, split))
-        model = gelato.make("ac").fit(split)
-        found = model.predict(top=50, engine=cluster)
-        assert found.equals(model.predict(top=50))
+            found = model.predict(top=50, engine=cluster)
+            assert found.equals(model.predict(top=50))
 
     def test_a_function_made_on_the_fly(self, cluster, split):
         matrix = np.random.default_rng(1).random((60, 60))
