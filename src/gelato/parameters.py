@@ -322,6 +322,10 @@ def parameters_of(factory: Callable[..., Any]) -> dict[str, Parameter]:
 
 
 def _signature(factory: Callable[..., Any]) -> dict[str, Parameter]:
+    """Return the parameters of a model that is not ours, and declares them by a call.
+
+    Anything may be registered, as scikit-learn takes any estimator by its constructor.
+    """
     kinds = inspect.Parameter
     return {
         name: Parameter(None if given.default is kinds.empty else given.default)

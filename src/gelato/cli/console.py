@@ -6,6 +6,7 @@ and control characters are escaped, so that no file can rewrite a terminal.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ _PATIENCE = 2.0  # seconds without a sign of life before a progress bar appears
 def safe_streams() -> None:
     """Let characters that a terminal cannot show be escaped, not end the program."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):  # not one that a test put there
             stream.reconfigure(errors="backslashreplace")
 
 

@@ -40,6 +40,7 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(function)
     groups: dict[str, Any] = {}
     unfolded: list[inspect.Parameter] = []
+    # As typer does: the signature of a verb is the declaration of its options.
     for name, parameter in inspect.signature(function).parameters.items():
         kind: Any = hints[name]
         if is_dataclass(kind):

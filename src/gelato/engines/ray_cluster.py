@@ -107,7 +107,8 @@ def check_address(address: str) -> None:
 def _silence(ray: Any) -> None:
     """Send Ray's news of dead workers to our log.
 
-    Ray prints them on standard output, where the command line's results go.
+    Ray prints them on standard output, where the command line's results go. What it
+    prints with is private to Ray, so it may be gone in the next version.
     """
     inside: Any = getattr(getattr(ray, "_private", None), "worker", None)
     if hasattr(inside, "print_to_stdstream"):

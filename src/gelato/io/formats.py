@@ -268,8 +268,10 @@ def from_pyg(data: Any, *, directed: bool | None = None) -> Graph:
 
 
 def _edges(data: Any) -> tuple[IntArray, int]:
+    from torch import Tensor  # loaded already: the graph is made of tensors
+
     index = getattr(data, "edge_index", None)
-    if index is None or not hasattr(index, "numpy") or index.ndim != 2:
+    if not isinstance(index, Tensor) or index.ndim != 2:
         raise InputError(
             f"{type(data).__name__} has no usable edge_index.",
             hint="Give a homogeneous torch_geometric.data.Data with a (2, m) tensor; "

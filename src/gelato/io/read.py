@@ -41,7 +41,7 @@ from gelato.io.ids import (
 )
 from gelato.io.npz import read_npz
 from gelato.io.report import ReadReport
-from gelato.io.tables import Column, Table, read_table
+from gelato.io.tables import Column, Table, is_frame, read_table
 from gelato.text import plural
 
 _ROLES = ("source", "target", "weight", "time")
@@ -220,7 +220,7 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 def _is_several(attributes: Any) -> bool:
     """Tell a list of tables from a table that is a list of rows."""
     return isinstance(attributes, list | tuple) and all(
-        isinstance(table, str | os.PathLike | Mapping) or hasattr(table, "columns")
+        isinstance(table, str | os.PathLike | Mapping) or is_frame(table)
         for table in attributes
     )
 

@@ -11,7 +11,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,14 +176,22 @@ def read_table(source: Any, what: str, delimiter: str | None = None) -> Table:
     return table
 
 
+def is_frame(source: Any) -> bool:
+    """Tell whether something is a frame, eager or lazy, of a library that we read.
+
+    Frames of a dozen libraries have no common class but their columns.
+    """
+    return hasattr(type(source), "columns")  # the type: a lazy frame warns
+
+
 def _reader(source: Any, what: str) -> Callable[[Any, str], Table]:
     if isinstance(source, Mapping):
         return _from_mapping
     if isinstance(source, np.ndarray):
         return _from_array
-    if hasattr(type(source), "columns"):  # the type: a lazy frame warns
+    if is_frame(source):
         return _from_frame
-    if hasattr(source, "__iter__"):
+    if isinstance(source, Iterable):
         return _from_rows
     raise InputError(
         f"{what} cannot be read from {type(source).__name__}.",

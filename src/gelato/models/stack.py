@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from gelato import heuristics
 from gelato.errors import StoredFileError, UsageError
@@ -542,4 +543,4 @@ def _values(graph: Graph) -> Any:
     if graph.attributes is None:
         return None
     attributes: Any = graph.attributes
-    return attributes.data if hasattr(attributes, "indptr") else attributes
+    return attributes.data if sp.issparse(attributes) else attributes

@@ -15,6 +15,7 @@ from gelato.engines import use_threads
 from gelato.errors import InputError, UsageError
 from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, find_pairs
 from gelato.io import read_pairs
+from gelato.io.tables import is_frame
 from gelato.predict.links import (
     evidence_notes,
     id_column,
@@ -282,10 +283,10 @@ def pair_indices(graph: Graph, pairs: Any) -> IntArray:
 
 def _as_indices(graph: Graph, pairs: Any) -> IntArray:
     """Return pairs from a file, a frame or a sequence, maybe none, as indices."""
-    is_frame = hasattr(pairs, "columns")
-    if isinstance(pairs, str | os.PathLike) or (is_frame and len(pairs)):
+    framed = is_frame(pairs)
+    if isinstance(pairs, str | os.PathLike) or (framed and len(pairs)):
         return read_pairs(pairs, graph)
-    listed = [] if is_frame else [tuple(pair) for pair in pairs]
+    listed = [] if framed else [tuple(pair) for pair in pairs]
     wrong = next((pair for pair in listed if len(pair) < 2 or pair[0] == pair[1]), None)
     if wrong is not None:
         raise InputError(

@@ -351,6 +351,8 @@ def _try_function(scorer: CallableScorer, num_nodes: int, *, directed: bool) -> 
     rows = np.unique(np.linspace(0, num_nodes - 1, _TRIED_ROWS).astype(np.int64))
     if not num_nodes:
         return
+    # The function is the user's. Called wrongly it would raise the same error as one
+    # that is wrong inside, which must not be hidden.
     try:
         inspect.signature(scorer.function).bind(rows)
     except TypeError:
