@@ -136,10 +136,9 @@ def test_no_parts_are_no_work():
 
 def masks(drop, rows=4000, width=96, key=1):
     keep = np.empty((rows, (width + 63) // 64 * 64))
+    dropout = (derive_key(key), *kernels.keep_chance(drop, np.float64))
     for row in range(rows):
-        kernels.keep_row(
-            derive_key(key), row, *kernels.keep_chance(drop, np.float64), keep[row]
-        )
+        kernels.keep_row(dropout, row, keep[row])
     return keep[:, :width]
 
 
@@ -168,17 +167,16 @@ def test_gradient_may_overwrite_its_input():
     rng = np.random.default_rng(0)
     x, gradient = rng.normal(size=(2, 700, 70))
     parts = Parts.cut(700, 300)
-    rows = rng.normal(size=(5, len(parts.sizes), 70))
-    chance = kernels.keep_chance(0.5, np.float64)
-    places = (parts.start, parts.chunk, derive_key(3), *chance)
+    statistics = tuple(rng.normal(size=(5, len(parts.sizes), 70)))
+    dropout = (derive_key(3), *kernels.keep_chance(0.5, np.float64))
+    places = (parts.start, parts.chunk)
     results = []
     for out in (np.empty_like(x), x.copy(), gradient.copy()):
         sums = np.empty((len(parts), 70))
         source = out if len(results) == 1 else x
         upstream = out if len(results) == 2 else gradient
-        kernels.gradient_through(
-            upstream, source, *rows, *places, out, sums, 0, len(parts)
-        )
+        given = (upstream, source, statistics, places, dropout)
+        kernels.gradient_through(*given, out, sums, 0, len(parts))
         results.append(out)
         np.testing.assert_allclose(sums.sum(axis=0), out.sum(axis=0), atol=1e-9)
     assert np.array_equal(results[0], results[1])

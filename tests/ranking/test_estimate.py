@@ -57,7 +57,7 @@ def test_rows_are_divided_into_near_and_far_pairs(directed):
     for rate in (0.2, 1.0):
         draw = (derive_key(3, 70), sampled_pairs.draw_limit(rate))
         pairs, flags, far = sampled_pairs.draw_rows(
-            rule.rows, *candidate_rule(rule), ahead, draw
+            rule.rows, candidate_rule(rule), ahead, draw
         )
         found = [tuple(pair) for pair in pairs.tolist()]
         assert found == sorted(set(found))
@@ -74,7 +74,7 @@ def test_rows_are_divided_into_near_and_far_pairs(directed):
         assert [pair for pair, keep in zip(every, kept, strict=True) if keep] == found
         assert listed_near[kept].tolist() == flags.tolist()
         parts = [
-            sampled_pairs.draw_rows(rows, *candidate_rule(rule), ahead, draw)[0]
+            sampled_pairs.draw_rows(rows, candidate_rule(rule), ahead, draw)[0]
             for rows in np.array_split(rule.rows, 7)
         ]
         np.testing.assert_array_equal(np.concatenate(parts), pairs)

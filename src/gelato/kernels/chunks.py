@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,6 +146,30 @@ def run_chunks(task: Callable[[int], None], count: int) -> None:
         return
     for _ in _pool(threads, os.getpid()).map(task, range(count)):
         pass
+
+
+def run_rows(
+    kernel: Callable[..., object], bounds: Any, *given: Any, own: tuple[Any, ...] = ()
+) -> None:
+    """Call ``kernel(first, last, *given, ...)`` for the rows of every chunk.
+
+    Parameters
+    ----------
+    kernel : callable
+        Handles rows ``first..last-1``.
+    bounds : sequence of int
+        First row of each chunk, and the number of rows.
+    *given
+        What all chunks share.
+    own : tuple of arrays
+        Of which every chunk gets a row of its own, after what is shared.
+    """
+
+    def task(chunk: int) -> None:
+        mine = (array[chunk] for array in own)
+        kernel(bounds[chunk], bounds[chunk + 1], *given, *mine)
+
+    run_chunks(task, len(bounds) - 1)
 
 
 @cache

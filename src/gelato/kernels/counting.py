@@ -4,6 +4,9 @@ With T distinct thresholds in ascending order a score falls into one of 2T + 1
 bins: bin 2i lies strictly between thresholds i - 1 and i, bin 2i + 1 holds what
 ties with threshold i. The bins give, for every positive, how many candidates
 score above it and how many tie with it, which is all that ranking needs.
+
+A rule says which pairs are candidates: CSR of excluded pairs (``indptr``, ``indices``),
+two sets of nodes (``left``, ``right``, bool), and whether pairs are ordered.
 """
 
 from __future__ import annotations
@@ -109,28 +112,16 @@ def allowed(u, v, left, right, ordered):
 
 
 @kernel()
-def count_near(
-    rows,
-    indptr,
-    columns,
-    scores,
-    excluded_indptr,
-    excluded_indices,
-    left,
-    right,
-    ordered,
-    scale,
-    far_left,
-    far_right,
-    table,
-    bins,
-):
+def count_near(rows, near, rule, form, table, bins):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
-    subtracted at its closed-form score and added at its own. Returns how many near
-    candidates there were.
+    subtracted at its closed-form score and added at its own. ``near`` is a block as
+    CSR, ``form`` (scale, left, right). Returns how many near candidates there were.
     """
+    indptr, columns, scores = near
+    excluded_indptr, excluded_indices, left, right, ordered = rule
+    scale, far_left, far_right = form
     marks = np.zeros(left.size, dtype=np.int32)
     bits = scores.view(np.int64)
     unrestricted = left.all() and right.all()
@@ -146,21 +137,17 @@ def count_near(
                 continue
             if not unrestricted and not allowed(u, v, left, right, ordered):
                 continue
-            score = scores[slot]
-            at = bin_of(score, bits[slot], table)
-            bins[at] += 1
+            bins[bin_of(scores[slot], bits[slot], table)] += 1
             far[0] = scale * (far_left[u] * far_right[v])
-            at = bin_of(far[0], far_bits[0], table)
-            bins[at] -= 1
+            bins[bin_of(far[0], far_bits[0], table)] -= 1
             count += 1
     return count
 
 
 @kernel()
-def count_dense(
-    rows, scores, excluded_indptr, excluded_indices, left, right, ordered, table, bins
-):
+def count_dense(rows, scores, rule, table, bins):
     """Add the candidates of dense rows to the bins."""
+    excluded_indptr, excluded_indices, left, right, ordered = rule
     n = left.size
     marks = np.zeros(n, dtype=np.int32)
     bits = scores.view(np.int64)
@@ -170,9 +157,7 @@ def count_dense(
         for v in range(0 if ordered else u + 1, n):
             if v == u or marks[v] == i + 1 or not allowed(u, v, left, right, ordered):
                 continue
-            score = scores[i, v]
-            at = bin_of(score, bits[i, v], table)
-            bins[at] += 1
+            bins[bin_of(scores[i, v], bits[i, v], table)] += 1
 
 
 @kernel()
@@ -180,8 +165,7 @@ def count_scores(scores, table, bins, amount):
     """Add ``amount`` to the bin of every score."""
     bits = scores.view(np.int64)
     for i in range(scores.size):
-        at = bin_of(scores[i], bits[i], table)
-        bins[at] += amount
+        bins[bin_of(scores[i], bits[i], table)] += amount
 
 
 @kernel()
@@ -211,22 +195,11 @@ def count_products(
 
 
 @kernel()
-def keep_near(
-    rows,
-    indptr,
-    columns,
-    scores,
-    excluded_indptr,
-    excluded_indices,
-    left,
-    right,
-    ordered,
-    bound,
-    out_rows,
-    out_columns,
-    out_scores,
-):
+def keep_near(rows, near, rule, bound, out):
     """Copy the near candidates that score at least ``bound``; return how many."""
+    indptr, columns, scores = near
+    excluded_indptr, excluded_indices, left, right, ordered = rule
+    out_rows, out_columns, out_scores = out
     marks = np.zeros(left.size, dtype=np.int32)
     kept = 0
     for i in range(rows.size):
@@ -237,29 +210,17 @@ def keep_near(
             if scores[slot] < bound or marks[v] == i + 1:
                 continue
             if allowed(u, v, left, right, ordered):
-                out_rows[kept] = u
-                out_columns[kept] = v
+                out_rows[kept], out_columns[kept] = u, v
                 out_scores[kept] = scores[slot]
                 kept += 1
     return kept
 
 
 @kernel()
-def keep_dense(
-    rows,
-    scores,
-    excluded_indptr,
-    excluded_indices,
-    left,
-    right,
-    ordered,
-    upper,
-    bound,
-    out_rows,
-    out_columns,
-    out_scores,
-):
+def keep_dense(rows, scores, rule, upper, bound, out):
     """Copy the candidates of dense rows that score at least ``bound``."""
+    excluded_indptr, excluded_indices, left, right, ordered = rule
+    out_rows, out_columns, out_scores = out
     n = left.size
     marks = np.zeros(n, dtype=np.int32)
     kept = 0
@@ -270,8 +231,7 @@ def keep_dense(
             if v == u or scores[i, v] < bound or marks[v] == i + 1:
                 continue
             if allowed(u, v, left, right, ordered):
-                out_rows[kept] = u
-                out_columns[kept] = v
+                out_rows[kept], out_columns[kept] = u, v
                 out_scores[kept] = scores[i, v]
                 kept += 1
     return kept
@@ -308,18 +268,15 @@ def _with_room(pairs, near, count):
 
 
 @kernel()
-def draw_rows(
-    rows, excluded_indptr, excluded_indices, left, right, ordered, ahead, draw
-):
+def draw_rows(rows, rule, ahead, draw):
     """List the near candidates of rows and the far ones that are drawn.
 
     Parameters
     ----------
     rows : int64
         Rows, ascending.
-    excluded_indptr, excluded_indices, left, right, ordered
-        Which pairs are candidates, as :func:`gelato.kernels.counting.count_dense`
-        takes it.
+    rule : tuple
+        Which pairs are candidates.
     ahead : (indptr, indices)
         CSR of the edges that make pairs near.
     draw : (uint64, uint64)
@@ -334,6 +291,7 @@ def draw_rows(
     far : int
         Far candidates in all, drawn or not.
     """
+    excluded_indptr, excluded_indices, left, right, ordered = rule
     n, count, far = left.size, 0, 0
     marks = np.zeros(n, np.int64)
     pairs, near = np.empty((_FIRST_ROOM, 2), np.int64), np.empty(_FIRST_ROOM, np.bool_)

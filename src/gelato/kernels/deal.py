@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import UsageError
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.chunks import balanced_chunks, run_rows
 from gelato.kernels.compiled import kernel
 from gelato.kernels.near_pairs import NearPairs
 from gelato.kernels.walk_structure import PairLists, WalkStructure
@@ -127,48 +127,31 @@ def group_rows(first, last, keys, pairs, positives, groups):
             groups[offsets[u] + i] = (low * count) >> _S32
 
 
-class HashDealer:
-    """All negatives of a graph, dealt anew each epoch.
+class _Dealer:
+    """Lists of pairs by row, dealt to batches anew each epoch by hash.
 
     Parameters
     ----------
     structure : WalkStructure
         Gives the inside labels that the lists use.
-    training_edges : (m, 2) int64
-        Pairs that are not negatives, in outside labels.
+    bounds : (chunks + 1,) int64
+        Chunks of rows of about the same cost.
     batches : int
         Number of batches B per epoch.
     seed : int
         With the epoch, decides everything.
-    byte_budget : int
-        An epoch's columns are kept if they fit; else every batch is hashed again
-        when it is asked for, which takes no more memory than the batch.
     """
 
     def __init__(
-        self,
-        structure: WalkStructure,
-        training_edges: IntArray,
-        *,
-        batches: int,
-        seed: int,
-        byte_budget: int = 1 << 30,
+        self, structure: WalkStructure, bounds: IntArray, *, batches: int, seed: int
     ) -> None:
         if not 1 <= batches < 1 << 16:
             raise UsageError(f"batches must lie in 1..65535, not {batches}.")
         if seed < 0:
             raise UsageError(f"seed must not be negative, but is {seed}.")
         self.structure, self.batches, self.seed = structure, batches, seed
-        n = structure.num_nodes
-        lists, _ = structure.sort_pairs(training_edges)
-        self._edges = (lists.offsets, lists.columns)
-        sizes = np.arange(n - 1, -1, -1) - np.diff(lists.offsets)
-        self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.num_negatives = int(self._row_start[-1])
-        self._bounds = balanced_chunks(np.arange(n, 0, -1).astype(np.float64))
-        item = np.dtype(structure.column_dtype).itemsize
-        self.stores_epochs = self.num_negatives * item <= byte_budget
-        self._columns: npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | None = None
+        self._bounds = bounds
+        self._columns: npt.NDArray[Any] | None = None
         self._begin: IntArray | None = None
         self._epoch = -1
         self._keys = np.empty(0, np.uint64)
@@ -190,14 +173,8 @@ class HashDealer:
         """Return the positive of the batch that each listed negative is dealt to."""
         self._start(epoch)
         groups = np.empty(len(lists), np.int32)
-        bounds, keys = self._bounds, self._keys
-
-        def task(chunk: int) -> None:
-            group_rows(
-                bounds[chunk], bounds[chunk + 1], keys, lists.arrays, positives, groups
-            )
-
-        run_chunks(task, NUM_CHUNKS)
+        given = (self._keys, lists.arrays, positives, groups)
+        run_rows(group_rows, self._bounds, *given)
         return groups
 
     def _start(self, epoch: int) -> None:
@@ -205,45 +182,70 @@ class HashDealer:
             return
         self._keys = node_keys(self.seed, epoch, self.structure.outside)
         self._epoch = epoch
-        if not self.stores_epochs:
-            return
-        if self._columns is None:  # reused by every epoch
-            self._columns = np.empty(self.num_negatives, self.structure.column_dtype)
         # New each epoch: lists handed out earlier keep their own bounds.
         begin = np.empty((self.batches + 1, self.structure.num_nodes), np.int64)
-        bounds, columns = self._bounds, self._columns
+        if self._deal(begin):
+            self._begin = begin
 
-        def task(chunk: int) -> None:
-            draw_rows(
-                bounds[chunk],
-                bounds[chunk + 1],
-                self._keys,
-                self.batches,
-                self._edges,
-                self._row_start,
-                begin,
-                columns,
-            )
-
-        run_chunks(task, NUM_CHUNKS)
-        self._begin = begin
+    def _deal(self, begin: IntArray) -> bool:
+        """Sort all columns by row and batch, unless there is no room for them."""
+        raise NotImplementedError
 
     def _list_batch(self, batch: int) -> PairLists:
-        n, bounds = self.structure.num_nodes, self._bounds
-        counts = np.zeros(n, np.int64)
-        head = (self._keys, self.batches, batch, self._edges)
+        """List one batch where columns are not kept."""
+        raise NotImplementedError
 
-        def count(chunk: int) -> None:
-            count_rows(bounds[chunk], bounds[chunk + 1], *head, counts)
 
-        run_chunks(count, NUM_CHUNKS)
+class HashDealer(_Dealer):
+    """All negatives of a graph, dealt anew each epoch.
+
+    Parameters
+    ----------
+    structure, batches, seed
+        As for all dealers.
+    training_edges : (m, 2) int64
+        Pairs that are not negatives, in outside labels.
+    byte_budget : int
+        An epoch's columns are kept if they fit; else every batch is hashed again
+        when it is asked for, which takes no more memory than the batch.
+    """
+
+    def __init__(
+        self,
+        structure: WalkStructure,
+        training_edges: IntArray,
+        *,
+        batches: int,
+        seed: int,
+        byte_budget: int = 1 << 30,
+    ) -> None:
+        n = structure.num_nodes
+        bounds = balanced_chunks(np.arange(n, 0, -1).astype(np.float64))
+        super().__init__(structure, bounds, batches=batches, seed=seed)
+        lists, _ = structure.sort_pairs(training_edges)
+        self._edges = (lists.offsets, lists.columns)
+        sizes = np.arange(n - 1, -1, -1) - np.diff(lists.offsets)
+        self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.num_negatives = int(self._row_start[-1])
+        item = np.dtype(structure.column_dtype).itemsize
+        self.stores_epochs = self.num_negatives * item <= byte_budget
+
+    def _deal(self, begin: IntArray) -> bool:
+        if not self.stores_epochs:
+            return False
+        if self._columns is None:  # reused by every epoch
+            self._columns = np.empty(self.num_negatives, self.structure.column_dtype)
+        given = (self._keys, self.batches, self._edges, self._row_start)
+        run_rows(draw_rows, self._bounds, *given, begin, self._columns)
+        return True
+
+    def _list_batch(self, batch: int) -> PairLists:
+        counts = np.zeros(self.structure.num_nodes, np.int64)
+        given = (self._keys, self.batches, batch, self._edges)
+        run_rows(count_rows, self._bounds, *given, counts)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         columns = np.empty(int(offsets[-1]), self.structure.column_dtype)
-
-        def fill(chunk: int) -> None:
-            list_rows(bounds[chunk], bounds[chunk + 1], *head, offsets, columns)
-
-        run_chunks(fill, NUM_CHUNKS)
+        run_rows(list_rows, self._bounds, *given, offsets, columns)
         return PairLists(offsets[:-1], offsets, columns)
 
 
@@ -308,17 +310,15 @@ def near_rate(count: int, item_bytes: int, rate: float | None) -> float:
     return rate
 
 
-class NearDealer:
+class NearDealer(_Dealer):
     """The near negatives of a graph, dealt anew each epoch.
 
     Parameters
     ----------
     near : NearPairs
         Which pairs are near.
-    batches : int
-        Number of batches B per epoch.
-    seed : int
-        With the epoch, decides everything.
+    batches, seed : int
+        As for all dealers.
     rate : float, optional
         Share of the near negatives that the run lists; by default all, or as many
         as :data:`MOST_LISTED`.
@@ -334,60 +334,21 @@ class NearDealer:
     def __init__(
         self, near: NearPairs, *, batches: int, seed: int, rate: float | None = None
     ) -> None:
-        if not 1 <= batches < 1 << 16:
-            raise UsageError(f"batches must lie in 1..65535, not {batches}.")
-        if seed < 0:
-            raise UsageError(f"seed must not be negative, but is {seed}.")
-        self.near, self.batches, self.seed = near, batches, seed
-        self._outside = near.structure.outside
-        item = np.dtype(near.structure.column_dtype).itemsize
+        structure = near.structure
+        super().__init__(structure, np.zeros(2, np.int64), batches=batches, seed=seed)
+        item = np.dtype(structure.column_dtype).itemsize
         self.rate = near_rate(near.count, item, rate)
-        keys = node_keys(seed, _LISTING, self._outside)
-        self._listed = near.keep(self.rate, keys)
+        self._listed = near.keep(
+            self.rate, node_keys(seed, _LISTING, structure.outside)
+        )
         self.listed = int(self._listed[1].sum())
         self._bounds = balanced_chunks(self._listed[1].astype(np.float64) + 1.0)
         self._columns = np.empty_like(self._listed[2])
-        self._begin = np.empty((0, 0), np.int64)
-        self._keys = np.empty(0, np.uint64)
-        self._epoch = -1
 
-    def batch(self, epoch: int, batch: int) -> PairLists:
-        """Return the near negatives of one batch, by row."""
-        if not 0 <= batch < self.batches:
-            raise UsageError(f"batch {batch} is not one of 0..{self.batches - 1}.")
-        self._start(epoch)
-        begin, end = self._begin[batch], self._begin[batch + 1]
-        offsets = np.concatenate([[0], np.cumsum(end - begin)])
-        return PairLists(begin, offsets, self._columns)
-
-    def groups(
-        self, epoch: int, lists: PairLists, positives: int
-    ) -> npt.NDArray[np.int32]:
-        """Return the positive of the batch that each listed negative is dealt to."""
-        self._start(epoch)
-        groups = np.empty(len(lists), np.int32)
-        bounds, fixed = self._bounds, (self._keys, lists.arrays, positives, groups)
-
-        def task(chunk: int) -> None:
-            group_rows(bounds[chunk], bounds[chunk + 1], *fixed)
-
-        run_chunks(task, NUM_CHUNKS)
-        return groups
-
-    def _start(self, epoch: int) -> None:
-        if epoch == self._epoch:
-            return
-        self._keys = node_keys(self.seed, epoch, self._outside)
-        self._epoch = epoch
-        # New each epoch: lists handed out earlier keep their own bounds.
-        self._begin = np.empty((self.batches + 1, len(self._outside)), np.int64)
-        bounds, head = self._bounds, (self._keys, self.batches, self._listed)
-
-        def task(chunk: int) -> None:
-            rows = bounds[chunk], bounds[chunk + 1]
-            deal_rows(*rows, *head, self._begin, self._columns)
-
-        run_chunks(task, NUM_CHUNKS)
+    def _deal(self, begin: IntArray) -> bool:
+        given = (self._keys, self.batches, self._listed, begin, self._columns)
+        run_rows(deal_rows, self._bounds, *given)
+        return True
 
 
 @kernel()

@@ -1,4 +1,9 @@
-"""A hidden layer, forward and backward, while its rows are in the cache."""
+"""A hidden layer, forward and backward, while its rows are in the cache.
+
+All kernels work through the parts ``start..stop-1`` of the rows. ``parts`` is the first
+row of each part, and its chunk: arrays of a normalisation have one row per chunk.
+``dropout`` is a key, and what :func:`keep_chance` returns.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ def keep_chance(drop: float, dtype: Any) -> tuple[int, int, Any]:
 
 
 @kernel()
-def keep_row(key, row, chance, last, factor, keep):
+def keep_row(dropout, row, keep):
     """Fill ``keep`` with the dropout factors of one row.
 
     Sixty-four independent bits that are 1 with probability q come from as many random
@@ -35,6 +40,7 @@ def keep_row(key, row, chance, last, factor, keep):
     "or", a 0 means "and". One half needs a single word. ``keep`` must have room for
     whole words.
     """
+    key, chance, last, factor = dropout
     words = keep.size // _WORD
     for word in range(words):
         bits = np.uint64(0)
@@ -72,44 +78,30 @@ def relu_sums(x, bias, part_start, sums, start, stop):
 
 
 @kernel()
-def norm_dropout(
-    x, scale, shift, part_start, part_chunk, key, chance, last, factor, out, start, stop
-):
-    """Write ``keep * (scale * x + shift)``, scale and shift by the part's chunk."""
+def norm_dropout(x, fold, parts, dropout, out, start, stop):
+    """Write ``keep * (scale * x + shift)``, with (scale, shift) the fold."""
+    part_start, part_chunk = parts
     keep = _room(x.shape[1], x.dtype)
     for part in range(start, stop):
-        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        slope, offset = fold[0][part_chunk[part]], fold[1][part_chunk[part]]
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, chance, last, factor, keep)
+            keep_row(dropout, e, keep)
             row, target = x[e], out[e]
             for k in range(row.size):
                 target[k] = keep[k] * (slope[k] * row[k] + offset[k])
 
 
 @kernel()
-def norm_dropout_dot(
-    x,
-    scale,
-    shift,
-    part_start,
-    part_chunk,
-    key,
-    chance,
-    last,
-    factor,
-    weight,
-    out,
-    start,
-    stop,
-):
+def norm_dropout_dot(x, fold, parts, dropout, weight, out, start, stop):
     """Write the product of each row of :func:`norm_dropout` with one weight vector."""
+    part_start, part_chunk = parts
     keep = _room(x.shape[1], x.dtype)
     terms = _room(x.shape[1], x.dtype)
     lanes = np.zeros(_LANES, x.dtype)
     for part in range(start, stop):
-        slope, offset = scale[part_chunk[part]], shift[part_chunk[part]]
+        slope, offset = fold[0][part_chunk[part]], fold[1][part_chunk[part]]
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, chance, last, factor, keep)
+            keep_row(dropout, e, keep)
             row = x[e]
             for k in range(row.size):
                 terms[k] = keep[k] * (slope[k] * row[k] + offset[k]) * weight[k]
@@ -127,92 +119,65 @@ def norm_dropout_dot(
 
 
 @kernel()
-def gradient_sums(
-    gradient,
-    x,
-    mean,
-    inverse,
-    part_start,
-    part_chunk,
-    key,
-    chance,
-    last,
-    factor,
-    sums,
-    start,
-    stop,
-):
+def _kept_gradient(gradient, e, dropout, keep, width):
+    """Fill ``keep`` with ``keep * gradient`` of one row."""
+    keep_row(dropout, e, keep)
+    upstream = gradient[e]
+    if upstream.size == 1:  # shared by all columns
+        for k in range(width):
+            keep[k] *= upstream[0]
+    else:
+        for k in range(width):
+            keep[k] *= upstream[k]
+
+
+@kernel()
+def gradient_sums(gradient, x, statistics, parts, dropout, sums, start, stop):
     """Sum ``keep * gradient`` and ``keep * gradient * x_hat`` per part.
 
-    ``gradient`` is (rows, columns), or (rows, 1) where all columns share it.
+    ``gradient`` is (rows, columns), or (rows, 1) where all columns share it;
+    ``statistics`` are mean and inverse deviation.
     """
-    keep = _room(x.shape[1], x.dtype)
-    plain, normed = _room(x.shape[1], x.dtype), _room(x.shape[1], x.dtype)
-    shared = gradient.shape[1] == 1
+    mean, inverse = statistics
+    part_start, part_chunk = parts
+    width = x.shape[1]
+    keep = _room(width, x.dtype)
+    plain, normed = _room(width, x.dtype), _room(width, x.dtype)
     for part in range(start, stop):
         centre, spread = mean[part_chunk[part]], inverse[part_chunk[part]]
         plain[:] = 0
         normed[:] = 0
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, chance, last, factor, keep)
-            row, upstream = x[e], gradient[e]
-            if shared:
-                for k in range(row.size):
-                    keep[k] *= upstream[0]
-            else:
-                for k in range(row.size):
-                    keep[k] *= upstream[k]
+            _kept_gradient(gradient, e, dropout, keep, width)
+            row = x[e]
             for k in range(row.size):
                 plain[k] += keep[k]
                 normed[k] += keep[k] * ((row[k] - centre[k]) * spread[k])
-        for k in range(x.shape[1]):
+        for k in range(width):
             sums[part, 0, k] = plain[k]
             sums[part, 1, k] = normed[k]
 
 
 @kernel()
-def gradient_through(
-    gradient,
-    x,
-    mean,
-    inverse,
-    gain,
-    plain,
-    normed,
-    part_start,
-    part_chunk,
-    key,
-    chance,
-    last,
-    factor,
-    out,
-    sums,
-    start,
-    stop,
-):
+def gradient_through(gradient, x, statistics, parts, dropout, out, sums, start, stop):
     """Write the gradient before the ReLU and sum it per part.
 
     ``gain * (keep * gradient - plain - x_hat * normed)`` where x is positive, with
-    one row of gain, plain and normed per chunk. ``gradient`` as in
+    ``statistics`` mean, inverse deviation, gain, plain and normed. ``gradient`` as in
     :func:`gradient_sums`; ``out`` may be ``x`` or ``gradient``.
     """
-    keep = _room(x.shape[1], x.dtype)
-    total = _room(x.shape[1], x.dtype)
-    shared = gradient.shape[1] == 1
+    mean, inverse, gain, plain, normed = statistics
+    part_start, part_chunk = parts
+    width = x.shape[1]
+    keep, total = _room(width, x.dtype), _room(width, x.dtype)
     for part in range(start, stop):
         chunk = part_chunk[part]
         centre, spread, slope = mean[chunk], inverse[chunk], gain[chunk]
         offset, tilt = plain[chunk], normed[chunk]
         total[:] = 0
         for e in range(part_start[part], part_start[part + 1]):
-            keep_row(key, e, chance, last, factor, keep)
-            row, upstream, target = x[e], gradient[e], out[e]
-            if shared:
-                for k in range(row.size):
-                    keep[k] *= upstream[0]
-            else:
-                for k in range(row.size):
-                    keep[k] *= upstream[k]
+            _kept_gradient(gradient, e, dropout, keep, width)
+            row, target = x[e], out[e]
             for k in range(row.size):
                 normal = (row[k] - centre[k]) * spread[k]
                 value = slope[k] * (keep[k] - offset[k] - normal * tilt[k])
@@ -221,118 +186,63 @@ def gradient_through(
             for k in range(row.size):
                 target[k] = keep[k]
                 total[k] += keep[k]
-        for k in range(x.shape[1]):
+        for k in range(width):
             sums[part, k] = total[k]
 
 
 @kernel()
 def hidden_forward(
-    before,
-    scale,
-    shift,
-    part_start,
-    part_chunk,
-    dropout,
-    tiles,
-    bias,
-    dropped,
-    out,
-    sums,
-    start,
-    stop,
+    before, fold, parts, dropout, tiles, bias, dropped, out, sums, start, stop
 ):
     """Normalise and drop, multiply by the next weight, rectify and sum.
 
     ``dropped = norm_dropout(before)``, ``out = relu(dropped @ weight.T + bias)`` with
     ``tiles`` the column tiles of ``weight.T``.
     """
-    key, chance, last, factor = dropout
     for part in range(start, stop):
-        norm_dropout(
-            before,
-            scale,
-            shift,
-            part_start,
-            part_chunk,
-            key,
-            chance,
-            last,
-            factor,
-            dropped,
-            part,
-            part + 1,
-        )
-        rows_times(dropped, tiles, out, part_start[part], part_start[part + 1])
-        relu_sums(out, bias, part_start, sums, part, part + 1)
+        norm_dropout(before, fold, parts, dropout, dropped, part, part + 1)
+        rows_times(dropped, tiles, out, parts[0][part], parts[0][part + 1])
+        relu_sums(out, bias, parts[0], sums, part, part + 1)
 
 
 @kernel()
 def hidden_backward(
-    logits,
-    active,
-    statistics,
-    dropout,
-    part_start,
-    part_chunk,
-    group_start,
-    tiles,
-    dropped,
-    before,
-    statistics_before,
-    dropout_before,
-    bias_sums,
-    weight_sums,
-    sums_before,
-    start,
-    stop,
+    layer, layer_before, logits, parts, groups, tiles, sums, start, stop
 ):
     """Go back through a hidden layer and sum what the layer before it needs.
 
     Overwrites ``active`` by its gradient before the ReLU and ``dropped`` by its own
-    gradient. ``statistics`` are the per-chunk arrays of :func:`gradient_through`,
-    ``statistics_before`` mean and inverse of the layer before. Works through groups
-    of parts ``start..stop-1``, each with its own ``weight_sums``.
+    gradient. Works through groups of parts ``start..stop-1``, each with its own sum of
+    the weight's gradient.
+
+    Parameters
+    ----------
+    layer : (active, statistics, dropout)
+        What the layer gave, and how :func:`gradient_through` goes back.
+    layer_before : (dropped, before, statistics, dropout)
+        Its input, that before normalisation, and how :func:`gradient_sums` sums it.
+    logits : (rows, 1)
+        Gradient that all units share.
+    parts : (first rows, chunks)
+    groups : first parts
+    tiles
+        Column tiles of the weight.
+    sums : (bias, weight, before)
+        Filled, by part, by group and by part.
     """
-    mean, inverse, gain, plain, normed = statistics
-    key, chance, last, factor = dropout
-    mean_before, inverse_before = statistics_before
-    key_before, chance_before, last_before, factor_before = dropout_before
+    active, statistics, dropout = layer
+    dropped, before, statistics_before, dropout_before = layer_before
+    by_bias, by_weight, sums_before = sums
     for group in range(start, stop):
-        for part in range(group_start[group], group_start[group + 1]):
+        for part in range(groups[group], groups[group + 1]):
+            here = (part, part + 1)
             gradient_through(
-                logits,
-                active,
-                mean,
-                inverse,
-                gain,
-                plain,
-                normed,
-                part_start,
-                part_chunk,
-                key,
-                chance,
-                last,
-                factor,
-                active,
-                bias_sums,
-                part,
-                part + 1,
+                logits, active, statistics, parts, dropout, active, by_bias, *here
             )
-            first, end = part_start[part], part_start[part + 1]
-            add_inner_product(active, dropped, weight_sums[group], first, end)
+            first, end = parts[0][part], parts[0][part + 1]
+            add_inner_product(active, dropped, by_weight[group], first, end)
             rows_times(active, tiles, dropped, first, end)
             gradient_sums(
-                dropped,
-                before,
-                mean_before,
-                inverse_before,
-                part_start,
-                part_chunk,
-                key_before,
-                chance_before,
-                last_before,
-                factor_before,
-                sums_before,
-                part,
-                part + 1,
-            )
+                dropped, before, statistics_before, parts, dropout_before,
+                sums_before, *here,
+            )  # fmt: skip

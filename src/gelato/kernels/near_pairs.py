@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, mix, run_chunks
+from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, mix, run_chunks, run_rows
 from gelato.kernels.compiled import kernel
 from gelato.kernels.walk_structure import WalkStructure
 
@@ -184,12 +184,8 @@ class NearPairs:
         self._edges = (lists.offsets, lists.columns)
         self._bounds = balanced_chunks(self._walk_costs())
         self.row_counts = np.zeros(n, np.int64)
-        fixed = (self.pattern, self.loops, t, self._edges, self.row_counts)
-
-        def count(chunk: int) -> None:
-            count_near_rows(self._bounds[chunk], self._bounds[chunk + 1], *fixed)
-
-        run_chunks(count, NUM_CHUNKS)
+        given = (self.pattern, self.loops, t, self._edges, self.row_counts)
+        run_rows(count_near_rows, self._bounds, *given)
         self.count = int(self.row_counts.sum())
         self.num_far = n * (n - 1) // 2 - len(training_edges) - self.count
 
@@ -256,10 +252,5 @@ class NearPairs:
         inside = self.structure.inside[pairs]
         near = np.zeros(len(pairs), np.bool_)
         bounds = [len(pairs) * i // NUM_CHUNKS for i in range(NUM_CHUNKS + 1)]
-
-        def test(chunk: int) -> None:
-            rows = bounds[chunk], bounds[chunk + 1]
-            find_near(*rows, self.pattern, self.loops, self.t, inside, near)
-
-        run_chunks(test, NUM_CHUNKS)
+        run_rows(find_near, bounds, self.pattern, self.loops, self.t, inside, near)
         return near

@@ -107,20 +107,7 @@ def fill_meetings(
 
 @kernel()
 def pair_layer(
-    indptr,
-    indices,
-    values,
-    tiles,
-    first_node,
-    second_node,
-    pairs,
-    bias,
-    part_start,
-    preloaded,
-    out,
-    sums,
-    start,
-    stop,
+    lists, tiles, nodes, pairs, bias, part_start, preloaded, out, sums, start, stop
 ):
     """Compute ``relu(first[u] + second[v] + lists x table + bias)`` for each pair.
 
@@ -129,6 +116,8 @@ def pair_layer(
     their squares, in float64. If ``preloaded``, the pair's own term is what ``out``
     holds beforehand and there are no lists.
     """
+    indptr, indices, values = lists
+    first_node, second_node = nodes
     total = np.zeros((_BLOCK, tiles.shape[0] * TILE), tiles.dtype)
     width = out.shape[1]
     for part in range(start, stop):

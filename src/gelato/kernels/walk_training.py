@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_rows
 from gelato.kernels.compiled import kernel
 from gelato.kernels.walk_structure import PairLists, StepMatrix
 
@@ -292,12 +292,7 @@ def score_pairs(
     squares = np.zeros((2, matrix.num_nodes))
     bounds = row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
-    arrays = matrix.arrays
-
-    def task(chunk: int) -> None:
-        forward_rows(bounds[chunk], bounds[chunk + 1], arrays, t, pairs, out, squares)
-
-    run_chunks(task, NUM_CHUNKS)
+    run_rows(forward_rows, bounds, matrix.arrays, t, pairs, out, squares)
     return out, squares.sum(axis=1)
 
 
@@ -330,23 +325,8 @@ def pull_gradients(
     by_slot = np.zeros((NUM_CHUNKS, len(matrix.values)), matrix.values.dtype)
     by_node = np.zeros((NUM_CHUNKS, matrix.num_nodes))
     bounds = row_bounds(matrix, lists)
-    pairs = (lists[0].arrays, lists[1].arrays)
-    arrays = matrix.arrays
-
-    def task(chunk: int) -> None:
-        backward_rows(
-            bounds[chunk],
-            bounds[chunk + 1],
-            arrays,
-            t,
-            pairs,
-            scores,
-            gradients,
-            by_slot[chunk],
-            by_node[chunk],
-        )
-
-    run_chunks(task, NUM_CHUNKS)
+    given = (matrix.arrays, t, (lists[0].arrays, lists[1].arrays), scores, gradients)
+    run_rows(backward_rows, bounds, *given, own=(by_slot, by_node))
     return fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
 
 

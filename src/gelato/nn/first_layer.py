@@ -559,25 +559,9 @@ class PairFeatures:
             indptr, indices = lists.indptr, lists.indices
             values, tiles = lists.values(weight.dtype), tiled(tables.pair)
         offset = (bias + tables.constant).astype(weight.dtype)
-        run_shares(
-            lambda start, stop: pair_layer(
-                indptr,
-                indices,
-                values,
-                tiles,
-                tables.first,
-                tables.second,
-                self.pairs,
-                offset,
-                parts.start,
-                dense,
-                out,
-                sums,
-                start,
-                stop,
-            ),
-            len(parts),
-        )
+        own = ((indptr, indices, values), tiles, (tables.first, tables.second))
+        given = (*own, self.pairs, offset, parts.start, dense, out, sums)
+        run_shares(partial(pair_layer, *given), len(parts))
 
     def weight_gradient(self, gradient: Array) -> Array:
         """Return the gradient (h, 2r) of the weight, given that of the layer (M, h)."""

@@ -88,6 +88,11 @@ class Plan:
     buffers: Buffers
     states: list[NormState] = field(default_factory=list)
 
+    @property
+    def places(self) -> tuple[Array, Array]:
+        """Where parts start, and their chunks, as kernels take them."""
+        return self.parts.start, self.parts.chunk
+
     def run(self, kernel: Any, *arguments: Any) -> None:
         """Run a kernel over all parts."""
         run_shares(partial(kernel, *arguments), len(self.parts))
@@ -127,26 +132,12 @@ def forward_hidden(plan: Plan, first: Layer, second: Layer) -> list[Array]:
     active1, dropped1, active2 = buffers
     sums = np.empty((len(plan.parts), 2, shape[1]))
     plan.features.relu_layer(
-        first.weight,
-        first.bias,
-        plan.parts,
-        out=active1,
-        sums=sums,
+        first.weight, first.bias, plan.parts, out=active1, sums=sums
     )
     state1 = plan.statistics(0, sums)
-    plan.run(
-        hidden_forward,
-        active1,
-        *folded(state1, first, dtype),
-        plan.parts.start,
-        plan.parts.chunk,
-        plan.dropout(0, dtype),
-        column_tiles(second.weight.T),
-        second.bias,
-        dropped1,
-        active2,
-        sums,
-    )
+    dropout, tiles = plan.dropout(0, dtype), column_tiles(second.weight.T)
+    given = (active1, folded(state1, first, dtype), plan.places, dropout, tiles)
+    plan.run(hidden_forward, *given, second.bias, dropped1, active2, sums)
     plan.states[:] = [state1, plan.statistics(1, sums)]
     return buffers
 
@@ -163,7 +154,7 @@ class _NormGradient:
     def __init__(self, plan: Plan, layer: int, dtype: np.dtype[Any]) -> None:
         state = plan.states[layer]
         self.plan, self.layer, self.dtype = plan, layer, dtype
-        self.mean, self.inverse = state.mean.astype(dtype), state.inverse.astype(dtype)
+        self.known = (state.mean.astype(dtype), state.inverse.astype(dtype))
         self.dropout = plan.dropout(layer, dtype)
         self.sums = np.empty((len(plan.parts), 2, state.mean.shape[1]))
         self.bias_sums = np.empty((len(plan.parts), state.mean.shape[1]))
@@ -180,7 +171,7 @@ class _NormGradient:
     def statistics(self, gain: Array) -> tuple[Array, ...]:
         """Return the arrays, one row per chunk, that the second pass needs."""
         slope = self.plan.states[self.layer].inverse * gain
-        return self.mean, self.inverse, slope.astype(self.dtype), *self.means
+        return *self.known, slope.astype(self.dtype), *self.means
 
 
 def backward_hidden(
@@ -190,27 +181,28 @@ def backward_hidden(
     first, second, head = parameters
     active1, dropped1, active2 = buffers
     dtype, width = active1.dtype, active1.shape[1]
-    places = (plan.parts.start, plan.parts.chunk)
+    parts = plan.places
     norm1, norm2 = (_NormGradient(plan, layer, dtype) for layer in (0, 1))
-    plan.run(
-        kernels.gradient_sums, logits, active2, norm2.mean, norm2.inverse, *places,
-        *norm2.dropout, norm2.sums,
-    )  # fmt: skip
+    given = (logits, active2, norm2.known, parts, norm2.dropout)
+    plan.run(kernels.gradient_sums, *given, norm2.sums)
     norm2.finish_sums()
     groups = np.arange(_GROUPS + 1, dtype=np.int64) * len(plan.parts) // _GROUPS
     weight_sums = np.zeros((_GROUPS, *inner_shape(width, width)), dtype)
-    arguments = (
-        logits, active2, norm2.statistics(second.gain * head.weight[0]),
-        norm2.dropout, *places, groups, column_tiles(second.weight), dropped1,
-        active1, (norm1.mean, norm1.inverse), norm1.dropout, norm2.bias_sums,
-        weight_sums, norm1.sums,
-    )  # fmt: skip
-    run_shares(partial(hidden_backward, *arguments), _GROUPS)
+    back = partial(
+        hidden_backward,
+        (active2, norm2.statistics(second.gain * head.weight[0]), norm2.dropout),
+        (dropped1, active1, norm1.known, norm1.dropout),
+        logits,
+        parts,
+        groups,
+        column_tiles(second.weight),
+        (norm2.bias_sums, weight_sums, norm1.sums),
+    )
+    run_shares(back, _GROUPS)
     norm1.finish_sums()
-    plan.run(
-        kernels.gradient_through, dropped1, active1, *norm1.statistics(first.gain),
-        *places, *norm1.dropout, dropped1, norm1.bias_sums,
-    )  # fmt: skip
+    through = (norm1.statistics(first.gain), parts, norm1.dropout)
+    out = (dropped1, norm1.bias_sums)
+    plan.run(kernels.gradient_through, dropped1, active1, *through, *out)
     weight1 = plan.features.weight_gradient(dropped1)
     weight2 = from_inner_tiles(weight_sums.sum(axis=0), width, width)
     head_weight = second.gain * norm2.normed + second.shift * norm2.plain
@@ -280,16 +272,9 @@ class FusedMLP(torch.autograd.Function):
 def _head(plan: Plan, second: Layer, head: Layer, active: Array) -> Array:
     """Return the logits without their bias."""
     logit = np.empty(len(plan.features), active.dtype)
-    plan.run(
-        kernels.norm_dropout_dot,
-        active,
-        *folded(plan.states[1], second, active.dtype),
-        plan.parts.start,
-        plan.parts.chunk,
-        *plan.dropout(1, active.dtype),
-        head.weight[0],
-        logit,
-    )
+    dropout = plan.dropout(1, active.dtype)
+    given = (active, folded(plan.states[1], second, active.dtype), plan.places)
+    plan.run(kernels.norm_dropout_dot, *given, dropout, head.weight[0], logit)
     return logit
 
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import pair_walks
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks, run_rows
 from gelato.kernels.pair_walks import EPSILON, LEAST_DEGREE
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.nn.autocovariance import as_array
@@ -56,12 +56,7 @@ class _ShortWalks(torch.autograd.Function):
         graph = _compressed(structure, as_array(weights), as_array(factors))
         bounds = _bounds(structure, lists)
         out = np.empty((len(lists), 3), graph[2].dtype)
-
-        def task(chunk: int) -> None:
-            rows = bounds[chunk], bounds[chunk + 1]
-            pair_walks.walk_pairs(*rows, graph, lists.arrays, out)
-
-        run_chunks(task, NUM_CHUNKS)
+        run_rows(pair_walks.walk_pairs, bounds, graph, lists.arrays, out)
         ctx.kept = (structure, lists, graph, bounds)
         return torch.from_numpy(out)
 
@@ -71,13 +66,8 @@ class _ShortWalks(torch.autograd.Function):
         gradient = gradients[0].contiguous().numpy()
         by_slot = np.zeros((NUM_CHUNKS, len(graph[2])), graph[2].dtype)
         by_node = np.zeros((NUM_CHUNKS, structure.num_nodes), graph[2].dtype)
-
-        def task(chunk: int) -> None:
-            rows = bounds[chunk], bounds[chunk + 1]
-            out = (by_slot[chunk], by_node[chunk])
-            pair_walks.pull_pairs(*rows, graph, lists.arrays, gradient, *out)
-
-        run_chunks(task, NUM_CHUNKS)
+        given = (graph, lists.arrays, gradient)
+        run_rows(pair_walks.pull_pairs, bounds, *given, own=(by_slot, by_node))
         by_edge = np.bincount(
             structure.slot_edge,
             by_slot.sum(axis=0, dtype=np.float64),

@@ -32,96 +32,6 @@ from gelato.nn.losses import NPairTerms, n_pair_terms, through_deviation
 Groups = npt.NDArray[np.int32]
 
 
-class _NPairStep(torch.autograd.Function):
-    """The loss is a scalar, so its gradient is computed at once and scaled later."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        weights: Tensor,
-        walk: Walk,
-        pairs: TrainingPairs,
-        batch: tuple[IntArray, PairLists, Groups],
-    ) -> Tensor:
-        loss, gradient = _loss_and_gradient(as_array(weights), walk, pairs, batch)
-        ctx.gradient = torch.from_numpy(gradient).to(weights)
-        return weights.new_tensor(loss)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        return ctx.gradient * gradients[0], None, None, None
-
-
-def n_pair_step(
-    weights: Tensor,
-    pairs: TrainingPairs,
-    positives: IntArray,
-    negatives: PairLists,
-    groups: Groups,
-    *,
-    t: int = 3,
-    hidden: IntArray | None = None,
-) -> Tensor:
-    """Return the N-pair loss of a step of unbiased training.
-
-    Sigma is estimated with the batch's negatives as a uniform sample.
-
-    Parameters
-    ----------
-    weights, pairs, positives, negatives, t, hidden
-        As for :func:`gelato.nn.autocovariance.standardised_scores`.
-    groups : (K,) int32
-        The positive, 0 .. P-1, that each negative is dealt to.
-    """
-    if not len(positives) or not len(negatives):
-        raise UsageError(
-            f"A step needs positives and negatives, not {len(positives)} and "
-            f"{len(negatives)}.",
-            hint="Use fewer batches.",
-        )
-    mask = pairs.edge[positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask)
-    batch = (positives, negatives, groups)
-    loss = _NPairStep.apply(weights, walk, pairs, batch)  # type: ignore[no-untyped-call]
-    return cast(Tensor, loss)
-
-
-def _loss_and_gradient(
-    weights: npt.NDArray[Any],
-    walk: Walk,
-    pairs: TrainingPairs,
-    batch: tuple[IntArray, PairLists, Groups],
-) -> tuple[float, npt.NDArray[np.float64]]:
-    positives, negatives, groups = batch
-    n, lists = walk.structure.num_nodes, (pairs.lists, negatives)
-    matrix = walk.structure.step(weights, walk.mask)
-    scores, squares = score_pairs(matrix, lists, t=walk.t)
-    steady, drawn = scores
-    factor = pairs.num_negatives / len(negatives)
-    sigma = float(np.sqrt((squares[0] + factor * squares[1]) / (n * n - 1.0)))
-    at = pairs.position[positives]
-    total, by_positive, by_negative, dot, _ = n_pair_terms(
-        steady[at], drawn, groups, scale=1.0 / sigma
-    )
-    count = len(positives) + len(negatives)
-    scale = 1.0 / (sigma * count)
-    # With g the gradient of z, sigma passes -(sum g R) m R / (sigma^3 (n^2 - 1)) to a
-    # pair that stands for m entries of the matrix.
-    coefficient = dot / (count * sigma**3 * (n * n - 1.0))
-    through_deviation(by_negative, drawn, scale, 2.0 * factor * coefficient)
-    by_steady = -coefficient * pairs.multiplicity * steady
-    np.add.at(by_steady, at, scale * by_positive)
-    gradient = pull_gradients(
-        matrix,
-        lists,
-        scores,
-        (by_steady.astype(steady.dtype), by_negative),
-        walk.structure.num_edges,
-        t=walk.t,
-    )
-    return total / count, gradient
-
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -147,6 +57,9 @@ class FarSample:
     complete: bool = False
 
 
+NO_FAR = FarSample(np.empty((0, 2), np.int64), 0, 0.0, complete=True)
+
+
 @dataclass(frozen=True, eq=False)
 class NearBatch:
     """What a step compares.
@@ -169,7 +82,7 @@ class NearBatch:
 
     positives: IntArray
     near: PairLists
-    groups: npt.NDArray[np.int32]
+    groups: Groups
     num_near: int
     far: FarSample
     weight: float = 1.0
@@ -366,3 +279,28 @@ def near_step(
     squares = sum_of_squares(weights, walk) if sigma == "exact" else None
     loss, error = _NearStep.apply(weights, squares, walk, pairs, batch)  # type: ignore[no-untyped-call]
     return cast(Tensor, loss), float(error)
+
+
+def n_pair_step(
+    weights: Tensor,
+    pairs: TrainingPairs,
+    positives: IntArray,
+    negatives: PairLists,
+    groups: Groups,
+    *,
+    t: int = 3,
+    hidden: IntArray | None = None,
+) -> Tensor:
+    """Return the N-pair loss of a step of unbiased training: no negative is far.
+
+    Sigma is estimated with the batch's negatives as a uniform sample.
+
+    Parameters
+    ----------
+    weights, pairs, positives, negatives, t, hidden
+        As for :func:`gelato.nn.autocovariance.standardised_scores`.
+    groups : (K,) int32
+        The positive, 0 .. P-1, that each negative is dealt to.
+    """
+    batch = NearBatch(positives, negatives, groups, pairs.num_negatives, NO_FAR)
+    return near_step(weights, pairs, batch, t=t, hidden=hidden)[0]

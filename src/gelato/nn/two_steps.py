@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from gelato.errors import UnknownNameError, UsageError
-from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_chunks
+from gelato.kernels.chunks import NUM_CHUNKS, balanced_chunks, run_rows
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.kernels.walk_training import pull_neighbours, score_neighbours
 from gelato.nn.autocovariance import as_array, autocovariance
@@ -75,13 +75,7 @@ class _NeighbourScores(torch.autograd.Function):
         matrix, slope = _plain_matrix(structure, kept, kind)
         out = np.empty(len(lists), kept.dtype)
         bounds = _bounds(structure, lists)
-
-        def task(chunk: int) -> None:
-            score_neighbours(
-                bounds[chunk], bounds[chunk + 1], matrix, lists.arrays, out
-            )
-
-        run_chunks(task, NUM_CHUNKS)
+        run_rows(score_neighbours, bounds, matrix, lists.arrays, out)
         ctx.kept = (context, matrix, slope, bounds)
         return torch.from_numpy(out).to(weights.device)
 
@@ -91,19 +85,8 @@ class _NeighbourScores(torch.autograd.Function):
         gradient = gradients[0].cpu().contiguous().numpy()
         by_slot = np.zeros((NUM_CHUNKS, len(matrix[2])), matrix[2].dtype)
         by_node = np.zeros((NUM_CHUNKS, structure.num_nodes))
-
-        def task(chunk: int) -> None:
-            pull_neighbours(
-                bounds[chunk],
-                bounds[chunk + 1],
-                matrix,
-                lists.arrays,
-                gradient,
-                by_slot[chunk],
-                by_node[chunk],
-            )
-
-        run_chunks(task, NUM_CHUNKS)
+        given = (matrix, lists.arrays, gradient)
+        run_rows(pull_neighbours, bounds, *given, own=(by_slot, by_node))
         by_degree = by_node.sum(axis=0) * slope
         row = np.repeat(np.arange(structure.num_nodes), np.diff(structure.indptr))
         by_edge = np.bincount(

@@ -20,7 +20,7 @@ import numpy as np
 from gelato.engines import map_shared
 from gelato.errors import UsageError
 from gelato.graph import FloatArray, IntArray, pair_keys
-from gelato.kernels import counting as selecting
+from gelato.kernels import counting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.counts import candidate_rule
 from gelato.ranking.journal import Progress
@@ -375,7 +375,7 @@ class _Selecting:
         size = int(np.count_nonzero(scores >= bound))
         pairs, values = np.empty((2, size), dtype=np.int64), np.empty(size)
         out = (pairs[0], pairs[1], values)
-        kept = selecting.keep_dense(block, scores, *rule, upper, bound, *out)
+        kept = counting.keep_dense(block, scores, rule, upper, bound, out)
         return pairs[:, :kept].T, values[:kept], len(block)
 
 

@@ -274,7 +274,7 @@ def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int]:
         return counted, len(rows)
     for block in row_blocks(rows, row_costs(job.scorer, rows, job.num_nodes)):
         scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
-        counting.count_dense(block, scores, *job.rule, job.table, bins)
+        counting.count_dense(block, scores, job.rule, job.table, bins)
     return counted, len(rows)
 
 

@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from gelato.errors import UsageError
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs, pair_keys
 from gelato.kernels import counting
-from gelato.kernels import counting as sampled_pairs
 from gelato.kernels.chunks import derive_key
 from gelato.ranking import metrics
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
@@ -261,7 +260,7 @@ class EstimateWork:
             scorer,
             without_positives(candidates, positives),
             (edges.indptr.astype(np.int64), edges.indices.astype(np.int64)),
-            (derive_key(seed, candidates.num_nodes), sampled_pairs.draw_limit(rate)),
+            (derive_key(seed, candidates.num_nodes), counting.draw_limit(rate)),
             rate,
             counting.threshold_table(thresholds),
             2 * len(thresholds) + 1,
@@ -283,9 +282,9 @@ class EstimateWork:
         """Return the pairs of a span to score, which are near, and how many are far."""
         if isinstance(self.negatives, AllPairs):
             rule = candidate_rule(self.negatives)
-            return sampled_pairs.draw_rows(span, *rule, self.ahead, self.draw)  # type: ignore[no-any-return]
+            return counting.draw_rows(span, rule, self.ahead, self.draw)  # type: ignore[no-any-return]
         n = self.negatives.num_nodes
-        kept, near = sampled_pairs.draw_listed(span, n, self.ahead, self.draw)
+        kept, near = counting.draw_listed(span, n, self.ahead, self.draw)
         return span[kept], near[kept], int(np.count_nonzero(~near))
 
 

@@ -86,7 +86,7 @@ class RowPass:
             return count_near(self.scorer, rows, known, *rest)
         upper = not rule.directed
         scores = checked_rows(self.scorer, rows, rule.num_nodes, upper=upper)
-        counting.count_dense(rows, scores, *known, self.table, self.bins)
+        counting.count_dense(rows, scores, known, self.table, self.bins)
         return 0
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels import counting, near_walks
-from gelato.kernels import counting as selecting
 from gelato.kernels import near_walks as walks
 from gelato.ranking.scorers import (
     BLOCK_CELLS,
@@ -102,9 +101,9 @@ def count_near(
     far, total = scorer.far, 0
     for block in row_blocks(rows, scorer.near_bounds[rows]):
         near = scorer.near_rows(block, upper=upper)
-        listed = (near.rows, near.indptr, near.columns, near.scores)
+        listed = (near.indptr, near.columns, near.scores)
         form = (far.scale, far.left, far.right)
-        total += counting.count_near(*listed, *rule, *form, table, bins)
+        total += counting.count_near(near.rows, listed, rule, form, table, bins)
     return total
 
 
@@ -141,7 +140,7 @@ def keep_near(
         pairs, scores = np.empty((2, size), dtype=np.int64), np.empty(size)
         listed = (near.indptr, near.columns, near.scores)
         out = (pairs[0], pairs[1], scores)
-        kept = selecting.keep_near(block, *listed, *rule, float(bound), *out)
+        kept = counting.keep_near(block, listed, rule, float(bound), out)
     # Copied: what is kept is usually little of what there was room for.
     return pairs[:, :kept].T.copy(), scores[:kept].copy(), int(done)
 

@@ -2,7 +2,7 @@
 
 Near negatives, which a walk of t edges joins, are dealt as those of plain training
 are; far ones, whose scores depend on degrees alone, are counted and represented by a
-sample (``nn.near_step``). Where near negatives are too many for one epoch, a share
+sample (``nn.step.near_step``). Where near negatives are too many for one epoch, a share
 ``rate`` of them is listed and each epoch trains on the same share of the positives:
 groups stay as large as they are in plain training, so that no positive is compared
 with fewer negatives, and what a single hard negative does to the logarithm of a group's

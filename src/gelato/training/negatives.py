@@ -281,28 +281,17 @@ class PartitionedNegatives(_FewNegatives):
 
     def __init__(
         self,
-        structure: WalkStructure,
-        training_edges: IntArray,
-        *,
-        seed: int,
-        batches: int = 1,
-        per_positive: int = 1,
+        *given: Any,
         communities: IntArray | None = None,
         parts: int = 32,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            structure,
-            training_edges,
-            seed=seed,
-            batches=batches,
-            per_positive=per_positive,
-        )
+        super().__init__(*given, **options)
+        num_nodes = self.structure.num_nodes
         if communities is None:
-            communities = partition_nodes(structure, parts=parts, seed=seed)
-        elif len(communities) != structure.num_nodes:
-            raise UsageError(
-                f"{len(communities)} communities for {structure.num_nodes} nodes."
-            )
+            communities = partition_nodes(self.structure, parts=parts, seed=self.seed)
+        elif len(communities) != num_nodes:
+            raise UsageError(f"{len(communities)} communities for {num_nodes} nodes.")
         self.communities = communities
         self._members = np.argsort(communities, kind="stable")
         self._sizes = np.bincount(communities)
@@ -357,22 +346,12 @@ class AdversarialNegatives(_FewNegatives):
 
     def __init__(
         self,
-        structure: WalkStructure,
-        training_edges: IntArray,
-        *,
-        seed: int,
-        batches: int = 1,
-        per_positive: int = 1,
+        *given: Any,
         proposals: int = 16,
         temperature: float = 1.0,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            structure,
-            training_edges,
-            seed=seed,
-            batches=batches,
-            per_positive=per_positive,
-        )
+        super().__init__(*given, **options)
         if proposals < 1 or not temperature > 0:
             raise UsageError(
                 f"proposals is {proposals} and temperature {temperature}; at least 1 "
