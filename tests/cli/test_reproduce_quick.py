@@ -29,7 +29,7 @@ def test_toy_runs_have_a_place_of_their_own(gelato):
     assert {cell["label"] for cell in experiment["cells"]} == {"toy"}
     assert {cell["published"] for cell in experiment["cells"]} == {None}
     assert not Path("results").exists()
-    assert len(list(Path("runs/quick/results/runs/citeseer").iterdir())) == 5
+    assert len(list(Path("runs/quick/results/runs/toy").iterdir())) == 5
     assert figures("runs/quick/figures") == {"losses-losses"}
     assert "TOY RUNS" in Path("runs/quick/figures/losses-losses.svg").read_text()
     assert gelato("reproduce", "losses", "--quick").err == ""  # nothing twice
@@ -48,7 +48,7 @@ def test_unknown_names(gelato):
     assert "Did you mean losses?" in gelato("reproduce", "loses", "--quick").err
     outcome = gelato("reproduce", "losses", "--quick", "--datasets", "photo")
     assert outcome.code == 2
-    assert "citeseer" in outcome.err
+    assert "toy" in outcome.err
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_losses_say_which_column_is_missing(tmp_path):
     words = texts(files[1])
     assert words.count("not recorded") == 2 * 4
     assert "training" in words
-    assert any(word.startswith("citeseer, test AP") for word in words)
+    assert any(word.startswith("toy, test AP") for word in words)
 
 
 def test_sensitivity_over_a_grid_with_gaps(tmp_path):

@@ -89,7 +89,7 @@ def test_times_are_recorded_one_by_one_and_not_again(tmp_path, monkeypatch):
     left = [row.method for row in missing_times(experiment, place.results)]
     assert not set(few) & set(left)
     assert "lgcn" in left
-    record = find_times(place.results, "citeseer")
+    record = find_times(place.results, "toy")
     assert record["methods"]["ac"]["training"] == {}
     for kind in ("biased", "unbiased"):
         assert record["methods"]["gelato"]["training"][kind]["step_seconds"] > 0

@@ -19,7 +19,7 @@ def test_toy_size(name):
     assert toy.kind == experiment.kind
     assert toy.figures == experiment.figures
     for row in toy.rows:
-        assert row.dataset == "citeseer"
+        assert row.dataset == "toy"
         assert row.label == "toy"
         assert len(row.seeds) <= 1
         assert row.published == {}

@@ -75,19 +75,19 @@ def test_models_join_one_by_one_and_are_drawn(tmp_path):
         "Neo-GNN",
     ]
     toy_results("visual", tmp_path, keep=lambda row: row.name == "Gelato")
-    record = find_visual(place.results, "citeseer")
+    record = find_visual(place.results, "toy")
     assert set(record["models"]) == {"AC", "Gelato"}
     assert "enhanced" in record["models"]["Gelato"]
     (table,) = section_tables(experiment, place.results)
     assert [row[0] for row in table.rows] == ["AC", "Gelato"]
-    assert list(table.missing) == ["Neo-GNN on citeseer"]
+    assert list(table.missing) == ["Neo-GNN on toy"]
     (files,) = draw_figures(experiment, place.results, tmp_path / "f").values()
     assert "Neo-GNN: not recorded" in files[1].read_text()
 
 
 def test_predicted_edges_are_the_best_of_all_candidates(tmp_path):
     _, place = toy_results("visual", tmp_path, keep=lambda row: row.name == "AC")
-    record = find_visual(place.results, "citeseer")
+    record = find_visual(place.results, "toy")
     split = split_edges(tiny_graph())
     model = make("ac").fit(split)
     counts = evaluate(model, split).counts
@@ -101,12 +101,12 @@ def test_predicted_edges_are_the_best_of_all_candidates(tmp_path):
 
 def test_an_edited_record_is_refused(tmp_path):
     toy_results("visual", tmp_path, keep=lambda row: row.name == "AC")
-    path = visual_path(tmp_path / "results", "citeseer")
+    path = visual_path(tmp_path / "results", "toy")
     record = json.loads(path.read_text())
     record["models"]["AC"]["predicted"] = []
     path.write_text(json.dumps(record))
     with pytest.raises(StoredFileError, match="edited"):
-        find_visual(tmp_path / "results", "citeseer")
+        find_visual(tmp_path / "results", "toy")
 
 
 def test_a_run_whose_checkpoint_is_kept_is_taken(tmp_path):

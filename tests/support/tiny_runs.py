@@ -25,7 +25,7 @@ def tiny_graph(*_, **__) -> Graph:
 def use_tiny_graph(monkeypatch) -> None:
     """Let every dataset be the tiny graph, whose split is nobody's."""
     for module in (runs, timing, visual):
-        monkeypatch.setattr(module, "load_dataset", tiny_graph)
+        monkeypatch.setattr(module, "paper_graph", tiny_graph)
     monkeypatch.setattr(runs, "SPLITS", {})
 
 

@@ -53,7 +53,7 @@ def reproduce(
     ),
     quick: bool = option(
         "--quick",
-        "Everything at toy size on the embedded graph, in minutes, kept apart "
+        "Everything at toy size on a part of the embedded graph, in minutes, kept apart "
         "in WORK/quick: shows that it runs, and nothing about the paper.",
         False,
     ),

@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from gelato.models.registry import facts_of, preset
+from gelato.models.registry import facts_of
 from gelato.paper.experiment import Experiment, Row, read_facts
 from gelato.paper.records import Report, read_record
-from gelato.paper.runner import RunSpec, Watch, find_result, perform
+from gelato.paper.runner import RunSpec, Watch, find_result, paper_preset, perform
 from gelato.paper.timing import (
     SECONDS,
     find_times,
@@ -111,7 +111,7 @@ def run_title(spec: RunSpec) -> str:
     """Return a run in words, with what its method does otherwise than by its preset."""
     usual = spec.parameters
     if spec.dataset in facts_of("gelato").presets:
-        usual = preset(spec.dataset, spec.method)
+        usual = paper_preset(spec.dataset, spec.method)
     method = spec.method
     for name, value in spec.parameters.items():
         told = name in _TOLD or not spec.label  # which says why others differ

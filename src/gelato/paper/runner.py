@@ -17,12 +17,16 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.sparse import csgraph
+
 from gelato.datasets import load_dataset
 from gelato.engines import Engine
 from gelato.errors import StoredFileError
+from gelato.graph import Graph
 from gelato.kernels.chunks import default_threads
 from gelato.models.mlp import MLP
-from gelato.models.registry import facts_of, make
+from gelato.models.registry import facts_of, make, preset
 from gelato.models.stack import Stack
 from gelato.models.two_stage import MLPAutocovariance
 from gelato.paper.records import (
@@ -54,6 +58,39 @@ SPLITS = {
     "photo": "bb301f5255fddbde",
     "computers": "a41e8d12b0a384bf",
 }
+TOY = "toy"
+"""A small part of the embedded graph, for runs that only try the code."""
+_TOY_NODES = 400
+_TOY_OF = "citeseer"  # of which it is a part, and whose settings it has
+
+
+def paper_graph(dataset: str) -> Graph:
+    """Return a graph of the paper, or the toy."""
+    if dataset != TOY:
+        return load_dataset(dataset)
+    whole = load_dataset(_TOY_OF)
+    assert whole.attributes is not None
+    assert whole.labels is not None
+    # Around the node with most neighbours: a part as well linked as the whole.
+    hub = int(np.argmax(whole.degrees))
+    near = csgraph.breadth_first_order(
+        whole.adjacency, hub, directed=False, return_predecessors=False
+    )
+    kept = np.sort(near[:_TOY_NODES]).astype(np.int64)
+    place = np.full(whole.num_nodes, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    edges = place[whole.edges]
+    return Graph.from_indices(
+        len(kept),
+        edges[(edges >= 0).all(axis=1)],
+        attributes=whole.attributes[kept],
+        labels=whole.labels[kept],
+    )
+
+
+def paper_preset(dataset: str, method: str = "gelato") -> dict[str, Any]:
+    """Return the parameters of a method on a graph of the paper, or on the toy."""
+    return preset(_TOY_OF if dataset == TOY else dataset, method)
 
 
 @dataclass(frozen=True)
@@ -101,7 +138,7 @@ class RunSpec:
 
     def read_split(self) -> EdgeSplit:
         """Return the split of its graph."""
-        return split_edges(load_dataset(self.dataset), seed=self.split or 0)
+        return split_edges(paper_graph(self.dataset), seed=self.split or 0)
 
     @property
     def key(self) -> str:

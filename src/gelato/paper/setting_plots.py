@@ -14,9 +14,9 @@ from matplotlib.patches import Rectangle
 
 from gelato.drawing import GREY, PALETTE
 from gelato.graph import FloatArray
-from gelato.models.registry import preset
 from gelato.paper.cells import cells, row_records
 from gelato.paper.experiment import Experiment, Row
+from gelato.paper.runner import paper_preset
 from gelato.paper.visual import find_visual, unpack
 
 _SHADES = "cividis"  # dark to light evenly, for colour-blind people too
@@ -158,7 +158,7 @@ def draw_alpha_beta(experiment: Experiment, results: Path) -> Figure | None:
             if not np.isfinite(grid).any():
                 _say_missing(axes)
                 continue
-            _heat_map(axes, alphas, betas, grid, preset(dataset))
+            _heat_map(axes, alphas, betas, grid, paper_preset(dataset))
     return figure
 
 
@@ -195,7 +195,7 @@ def _line(
     experiment: Experiment, results: Path, dataset: str
 ) -> tuple[list[tuple[Row, list[dict[str, Any]]]], list[str]]:
     """Return the recorded rows along eta, and the values of eta that are missing."""
-    chosen = preset(dataset)
+    chosen = paper_preset(dataset)
     rows = sorted(
         (
             row
@@ -214,7 +214,7 @@ def _grids(
     experiment: Experiment, results: Path, dataset: str
 ) -> tuple[list[float], list[float], list[FloatArray]]:
     """Return alphas, betas, and a matrix per metric, with gaps where runs miss."""
-    chosen = preset(dataset)
+    chosen = paper_preset(dataset)
     rows = [
         row
         for row in experiment.rows

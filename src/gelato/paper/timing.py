@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gelato.datasets import load_dataset
 from gelato.errors import StoredFileError
 from gelato.kernels.chunks import default_threads
 from gelato.models.registry import make
@@ -24,7 +23,7 @@ from gelato.paper.records import (
     make_folders,
     write_record,
 )
-from gelato.paper.runner import find_record
+from gelato.paper.runner import find_record, paper_graph
 from gelato.ranking import evaluate, score_pairs
 from gelato.ranking.evaluate import candidates_of
 from gelato.ranking.forecast import forecast
@@ -87,7 +86,7 @@ def record_time(
     make_folders(path.parent, work / "time")
     with lock(work / "time", report):  # two at once would disturb each other
         record = find_times(results, row.dataset) or {}
-        split = split_edges(load_dataset(row.dataset))
+        split = split_edges(paper_graph(row.dataset))
         here = _machine(split, row.dataset)
         if record:
             _refuse_other_machine(path, record, here)

@@ -1,6 +1,7 @@
 """Every experiment at toy size: the same code paths in minutes, and no result.
 
-Toy runs are labelled, use the embedded graph, and live in a folder of their own.
+Toy runs are labelled, use a small part of the embedded graph, and live in a folder of
+their own.
 """
 
 from __future__ import annotations
@@ -8,18 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gelato.models.registry import preset
 from gelato.paper.experiment import Experiment, Row, gelato_title
+from gelato.paper.runner import TOY, paper_preset
 
 LABEL = "toy"
-DATASET = "citeseer"
 TIME_SECONDS = 0.2
 """What timing gives to the steps of one training."""
 _MOST_BATCHES = 10
 _KEPT = ("loss", "training", "bias", "redraw")  # of a row's own parameters
 _ETAS, _ALPHAS, _BETAS = (0.0, 0.75), (0.0, 0.5), (0.5, 1.0)
 # Of networks that work pair by pair, also where a step is a share of all negatives.
-_SMALL_STEPS = {"steps": 2, "batches": 2000}
+_SMALL_STEPS = {"steps": 2, "batches": 400}
 # Few epochs, and for methods whose passes over all pairs are slow the fewest.
 _SHORT: dict[str, dict[str, Any]] = {
     "gelato": {"epochs": 2},
@@ -55,7 +55,7 @@ def toy_experiment(experiment: Experiment) -> Experiment:
     if experiment.name == "sensitivity":
         return replace(_unsaid(experiment), rows=_toy_grid())
     rows: dict[str, Row] = {}
-    for row in sorted(experiment.rows, key=lambda row: row.dataset != DATASET):
+    for row in sorted(experiment.rows, key=lambda row: row.dataset != "citeseer"):
         short = toy_row(row)
         kept = rows.get(row.name)
         if kept is None or (not kept.seeds and short.seeds):
@@ -70,9 +70,9 @@ def _unsaid(experiment: Experiment) -> Experiment:
 
 
 def toy_row(row: Row) -> Row:
-    """Return a row at toy size, on the embedded graph."""
+    """Return a row at toy size, on the toy."""
     own = {k: v for k, v in row.parameters.items() if k in _KEPT}
-    parameters = preset(DATASET, row.method) | own
+    parameters = paper_preset(TOY, row.method) | own
     if "batches" in row.parameters:
         parameters["batches"] = min(row.parameters["batches"], _MOST_BATCHES)
     parameters |= _SHORT.get(row.method, {})
@@ -80,7 +80,7 @@ def toy_row(row: Row) -> Row:
         parameters["epochs"] = 1
     return replace(
         row,
-        dataset=DATASET,
+        dataset=TOY,
         parameters=parameters,
         seeds=row.seeds[:1],
         splits=row.splits[:1],
@@ -94,12 +94,12 @@ def toy_row(row: Row) -> Row:
 
 def _toy_grid() -> tuple[Row, ...]:
     """Return a line of eta and a grid of alpha and beta, as small as can be."""
-    chosen = preset(DATASET)
+    chosen = paper_preset(TOY)
     combinations = [{"eta": eta} for eta in _ETAS]
     combinations += [{"alpha": a, "beta": b} for a in _ALPHAS for b in _BETAS]
     rows = {}
     for changed in combinations:
         parameters = chosen | changed | _SHORT["gelato"]
         title = gelato_title("gelato", parameters)
-        rows[title] = Row("gelato", DATASET, parameters, (1,), {}, LABEL, title)
+        rows[title] = Row("gelato", TOY, parameters, (1,), {}, LABEL, title)
     return tuple(rows.values())

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gelato.datasets import load_dataset
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.paper.experiment import Experiment, Row
 from gelato.paper.records import (
@@ -24,7 +23,7 @@ from gelato.paper.records import (
     make_folders,
     write_record,
 )
-from gelato.paper.runner import RunSpec, Watch, find_record, fitted
+from gelato.paper.runner import RunSpec, Watch, find_record, fitted, paper_graph
 from gelato.ranking.best import best_candidates
 from gelato.ranking.evaluate import candidates_of
 from gelato.splits import EdgeSplit, split_edges
@@ -89,7 +88,7 @@ def record_panels(
     report, watch : callable, optional
         As in :func:`gelato.paper.runner.perform`.
     """
-    split = split_edges(load_dataset(row.dataset))
+    split = split_edges(paper_graph(row.dataset))
     spec = nearest_spec(row, work)
     folder = work / spec.name
     make_folders(folder)
