@@ -53,8 +53,8 @@ def reproduce(
     ),
     quick: bool = option(
         "--quick",
-        "Everything at toy size on a part of the embedded graph, in minutes, kept apart "
-        "in WORK/quick: shows that it runs, and nothing about the paper.",
+        "Everything at toy size, on a part of the embedded graph, in minutes, kept "
+        "apart in WORK/quick: shows that it runs, and nothing about the paper.",
         False,
     ),
     results: Path = option(
