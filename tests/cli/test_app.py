@@ -117,6 +117,15 @@ class TestCheck:
 
 
 class TestEvaluate:
+    def test_lists_of_nodes(self, gelato, small):
+        given = ("evaluate", *data_of(small), "--model", "ra", "--per-node")
+        told = gelato(*given, "--json").json["results"][0]["per_node"]
+        assert {"recall@10", "vcmpr@5", "map", "by_degree", "by_distance"} <= set(told)
+        assert 0 < told["lists"]["coverage"] <= 1
+        shown = gelato(*given).out
+        assert "VCMPR" in shown
+        assert "Gini" in shown
+
     def test_numbers_are_the_library_s(self, gelato, small):
         result = gelato(
             *("evaluate", *data_of(small), "--model", "ac", "--set", "t=2"),

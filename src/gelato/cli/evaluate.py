@@ -48,6 +48,7 @@ from gelato.cli.rankings import (
     PROTOCOLS,
     estimate_text,
     evaluation_table,
+    node_tables,
     tell_sizes,
 )
 from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
@@ -81,6 +82,13 @@ def evaluate(
     folder: Path | None = RUN_FOLDER,
     protocol: str = PROTOCOL,
     part: str = option("--part NAME", "Rank the test or valid edges.", "test"),
+    per_node: bool = option(
+        "--per-node",
+        "Also measure the list of each node that has held-out edges: recall, "
+        "precision, NDCG, VCMPR and hits at k, MAP, MRR, degrees of what is suggested; "
+        "by degree and distance with --json.",
+        False,
+    ),
     save_split: Path | None = option("--save-split FILE", "Keep the split (.parquet)."),
     memory: str | None = MEMORY,
 ) -> None:
@@ -119,7 +127,7 @@ def evaluate(
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
     stored = folder is not None
-    job = _Job(console, name, made, stored, used, part, candidates, long)
+    job = _Job(console, name, made, stored, used, part, candidates, long, per_node)
     if run.dry_run:
         job.forecast()
         return
@@ -207,6 +215,7 @@ class _Job:
     part: str
     candidates: Candidates
     long: LongOptions
+    per_node: bool
 
     @property
     def num_positives(self) -> int:
@@ -261,6 +270,7 @@ class _Job:
         special: dict[str, Any] = {}
         if protocol == "all":
             special = {"estimate": self.long.estimate, "resume": self.long.resume}
+            special["per_node"] = self.per_node
             tell_long_run(
                 self.console,
                 self.model,
@@ -270,7 +280,7 @@ class _Job:
                 estimate=self.long.estimate,
             )
         with self.console.progress(f"ranking with {self.name}") as progress:
-            return evaluate(
+            result = evaluate(
                 self.model,
                 self.split,
                 part=self.part,  # type: ignore[arg-type]
@@ -279,6 +289,18 @@ class _Job:
                 progress=progress,
                 **special,
             )
+        if result.per_node is not None:
+            result.per_node["lists"] = self._list_degrees()
+        return result
+
+    def _list_degrees(self) -> dict[str, Any]:
+        from gelato.ranking.node_metrics import list_degrees
+        from gelato.ranking.scorers import as_scorer
+
+        graph = self.split.train_graph
+        positives = self.split.positives(self.part)  # type: ignore[arg-type]
+        scorer = as_scorer(self.model, graph)
+        return list_degrees(scorer, self.candidates, graph, positives)
 
 
 def _print(
@@ -298,6 +320,9 @@ def _print(
         f"({split.kind} split{seed})\n",
         evaluation_table(results, restricted=restricted),
     )
+    for result in results:
+        if result.per_node is not None:
+            console.show("", *node_tables(result.per_node))
     if left_out:
         total = left_out + job.num_positives
         console.show(

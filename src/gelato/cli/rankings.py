@@ -78,6 +78,26 @@ def evaluation_table(results: Sequence[Evaluation], *, restricted: bool = False)
     return table
 
 
+def node_tables(told: Mapping[str, Any]) -> list[Any]:
+    """Return what the lists of single nodes reach, and what they do to degrees."""
+    from gelato.ranking.node_metrics import KS
+
+    rows = [
+        (name, *(text.percent(told[f"{name.lower()}@{k}"]) for k in KS))
+        for name in ("recall", "precision", "VCMPR", "NDCG", "hits")
+    ]
+    table = make_table("lists of nodes, percent", *(f"@{k}" for k in KS), rows=rows)
+    means = f"MAP {text.percent(told['map'])}, MRR {text.percent(told['mrr'])}"
+    lists = told["lists"]
+    return [
+        table,
+        f"{means}: means over {text.plural(told['nodes'], 'node')} with held-out edges",
+        f"of the {lists['k']} best of each: mean degree {lists['mean_degree']:.1f} (of "
+        f"all nodes {lists['graph_mean_degree']:.1f}), {lists['coverage']:.1%} of all "
+        f"nodes suggested, Gini {lists['gini']:.2f}",
+    ]
+
+
 def _title(result: Evaluation, exact: str) -> str:
     if result.estimate is not None:
         return f"{ESTIMATE}, rate {result.estimate.rate:g}"

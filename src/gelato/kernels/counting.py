@@ -111,13 +111,125 @@ def allowed(u, v, left, right, ordered):
     return (left[u] and right[v]) or (not ordered and left[v] and right[u])
 
 
+@kernel(inline="always")
+def _count_at(score, low, high, thresholds):
+    """Return where a score is counted that reaches the first of some thresholds."""
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if thresholds[middle] <= score:
+            low = middle
+        else:
+            high = middle
+    return 2 * low + np.int64(thresholds[low] < score)
+
+
 @kernel()
-def count_near(rows, near, rule, form, table, bins):
+def tally_node(x, score, amount, tally):
+    """Count a score that a node's list holds, if it reaches one of its thresholds."""
+    least, starts, thresholds, counts = tally
+    if starts[x] < starts[x + 1] and score >= least[x]:
+        counts[_count_at(score, starts[x], starts[x + 1], thresholds)] += amount
+
+
+@kernel()
+def tally_pair(u, v, score, amount, ordered, tally):
+    """Count the score of a pair in the lists of its ends; of the first if ordered.
+
+    Parameters
+    ----------
+    u, v, score
+        The pair.
+    amount : int
+        What it counts.
+    ordered : bool
+        Whether it only stands in the list of u.
+    tally : (least, starts, thresholds, counts)
+        Thresholds of every node, ascending, in CSR, and the smallest of each
+        (infinite where there is none). Of two counts per threshold the first is what
+        ties with it, the second what lies between it and the next of the node.
+    """
+    least = tally[0]
+    if score >= least[u]:
+        tally_node(u, score, amount, tally)
+    if not ordered and score >= least[v]:
+        tally_node(v, score, amount, tally)
+
+
+@kernel()
+def tally_row(u, columns, scores, count, form, ordered, tally):
+    """Count near pairs of a row at their scores, and no longer as far ones.
+
+    What :func:`tally_pair` does, for a whole row: ``form`` is (scale, left, right) of
+    the closed form.
+    """
+    least, starts, thresholds, counts = tally
+    scale, far_left, far_right = form
+    left, own = far_left[u], least[u]
+    first, last = starts[u], starts[u + 1]
+    for j in range(count):
+        v = columns[j]
+        score, far, other = scores[j], scale * (left * far_right[v]), least[v]
+        if score >= own:
+            counts[_count_at(score, first, last, thresholds)] += 1
+        if far >= own:
+            counts[_count_at(far, first, last, thresholds)] -= 1
+        if ordered:
+            continue
+        if score >= other:
+            counts[_count_at(score, starts[v], starts[v + 1], thresholds)] += 1
+        if far >= other:
+            counts[_count_at(far, starts[v], starts[v + 1], thresholds)] -= 1
+
+
+@kernel()
+def tally_scores(nodes, scores, amount, tally):
+    """Count scores, each in the list of a node."""
+    for i in range(nodes.size):
+        tally_node(nodes[i], scores[i], amount, tally)
+
+
+@kernel()
+def tally_products(nodes, scale, lefts, values, totals, tally):
+    """Count, in the list of each node, a product with each of some values.
+
+    ``values`` are ordered so that ``scale * (left * value)`` rises along them, and
+    ``totals[c]`` is how often the first c occur. Rounding is monotone, so that two
+    searches per threshold are exact.
+    """
+    _, starts, thresholds, counts = tally
+    every = totals[values.size]
+    for i in range(nodes.size):
+        x = nodes[i]
+        left, higher = lefts[x], 0
+        for p in range(starts[x + 1] - 1, starts[x] - 1, -1):
+            low, high = 0, values.size
+            while low < high:
+                middle = (low + high) >> 1
+                if scale * (left * values[middle]) < thresholds[p]:
+                    low = middle + 1
+                else:
+                    high = middle
+            at_least, high = every - totals[low], values.size
+            while low < high:
+                middle = (low + high) >> 1
+                if scale * (left * values[middle]) <= thresholds[p]:
+                    low = middle + 1
+                else:
+                    high = middle
+            above = every - totals[low]
+            counts[2 * p] += at_least - above
+            counts[2 * p + 1] += above - higher
+            higher = at_least
+
+
+@kernel()
+def count_near(rows, near, rule, form, table, tally, bins):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
     subtracted at its closed-form score and added at its own. ``near`` is a block as
-    CSR, ``form`` (scale, left, right). Returns how many near candidates there were.
+    CSR, ``form`` (scale, left, right), ``tally`` what :func:`tally_pair` takes. Returns
+    how many near candidates there were.
     """
     indptr, columns, scores = near
     excluded_indptr, excluded_indices, left, right, ordered = rule
@@ -141,12 +253,15 @@ def count_near(rows, near, rule, form, table, bins):
             far[0] = scale * (far_left[u] * far_right[v])
             bins[bin_of(far[0], far_bits[0], table)] -= 1
             count += 1
+            if tally[0].size:
+                tally_pair(u, v, scores[slot], 1, ordered, tally)
+                tally_pair(u, v, far[0], -1, ordered, tally)
     return count
 
 
 @kernel()
-def count_dense(rows, scores, rule, table, bins):
-    """Add the candidates of dense rows to the bins."""
+def count_dense(rows, scores, rule, table, tally, bins):
+    """Add the candidates of dense rows to the bins, and to a tally if there is one."""
     excluded_indptr, excluded_indices, left, right, ordered = rule
     n = left.size
     marks = np.zeros(n, dtype=np.int32)
@@ -158,6 +273,8 @@ def count_dense(rows, scores, rule, table, bins):
             if v == u or marks[v] == i + 1 or not allowed(u, v, left, right, ordered):
                 continue
             bins[bin_of(scores[i, v], bits[i, v], table)] += 1
+            if tally[0].size:
+                tally_pair(u, v, scores[i, v], 1, ordered, tally)
 
 
 @kernel()

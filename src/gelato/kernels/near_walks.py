@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gelato.kernels.compiled import kernel
-from gelato.kernels.counting import allowed, bin_of
+from gelato.kernels.counting import allowed, bin_of, tally_row
 
 
 @kernel()
@@ -231,7 +231,7 @@ def _take_candidates(u, work, rule, upper, unrestricted):
 
 
 @kernel()
-def count_walks(rows, walks, steps, upper, rule, form, classes, table, bins):
+def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bins):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
@@ -258,6 +258,9 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, bins):
         scores are taken out one by one.
     table
         What :func:`gelato.kernels.counting.threshold_table` made.
+    tally
+        What :func:`gelato.kernels.counting.tally_row` takes; empty if lists of single
+        nodes are not counted.
     bins : (2 t + 1,) int64
         Changed in place.
     """
@@ -292,6 +295,8 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, bins):
         for j in range(count):
             bits[j] = (bits[j] + HALF) & KEPT
             bins[bin_of(scores[j], bits[j], table)] += 1
+        if tally[0].size:
+            tally_row(u, touched, scores, count, form[1:], rule[4], tally)
         visited += count
     return visited
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from gelato.kernels import counting
 from gelato.kernels.chunks import NUM_CHUNKS, run_chunks
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
 from gelato.ranking.journal import Journal, Progress, digest, sum_spans
-from gelato.ranking.near import FarClasses, count_near
+from gelato.ranking.near import NO_TALLY, FarClasses, count_near
+from gelato.ranking.node_ranks import NodeLists, NodeRanks
 from gelato.ranking.pair_scores import score_in_order, score_pairs
 from gelato.ranking.scorers import (
     ClosedForm,
@@ -59,6 +60,8 @@ class RankCounts:
         Negatives in all.
     near_pairs : int, optional
         Near pairs that were visited, where the scorer tells them apart.
+    nodes : NodeRanks, optional
+        How positives stand in the lists of their own nodes, where that was asked for.
     """
 
     scores: FloatArray
@@ -67,6 +70,7 @@ class RankCounts:
     tied: IntArray | FloatArray
     num_negatives: int
     near_pairs: int | None = None
+    nodes: NodeRanks | None = None
 
     @property
     def num_positives(self) -> int:
@@ -87,6 +91,7 @@ def rank_counts(
     *,
     progress: Progress | None = None,
     journal: Journal | None = None,
+    per_node: bool = False,
 ) -> RankCounts:
     """Count, for every positive, the negatives that score above it or tie with it.
 
@@ -102,6 +107,8 @@ def rank_counts(
         Called with (rows done, rows in all).
     journal : Journal, optional
         Keeps counts so far, to go on from after an interruption.
+    per_node : bool
+        Also count in the list of each positive's nodes, in the same pass.
     """
     n = candidates.num_nodes
     scores = score_pairs(scorer, positives, n)
@@ -109,13 +116,17 @@ def rank_counts(
     near: int | None = None
     run: dict[str, Any] = {"progress": progress}
     run["journal"] = journal
+    lists = NodeLists.of(positives, scores, candidates) if per_node else None
     if journal is not None:
-        run["identity"] = ranking_identity("exact", positives, scores, candidates)
+        kind = "exact" if lists is None else "exact, per node"
+        run["identity"] = ranking_identity(kind, positives, scores, candidates)
     if isinstance(candidates, ListedPairs):
         bins = _count_listed(scorer, candidates, thresholds, run)
     else:
-        bins, near = _count(scorer, candidates, thresholds, run)
+        bins, near, tallied = _count(scorer, candidates, thresholds, run, lists)
     counts = from_bins(bins, thresholds, positive_counts, candidates.count, near)
+    if lists is not None:
+        counts = replace(counts, nodes=lists.ranks(tallied))
     if counts.nearly_all_near:
         logger.info(
             "%s of %s candidates are near: nearly all are visited one by one",
@@ -235,6 +246,7 @@ class _Counting:
     classes: FarClasses | None
     table: tuple[Any, ...]
     num_bins: int
+    lists: NodeLists | None
 
 
 def _count(
@@ -242,8 +254,9 @@ def _count(
     candidates: AllPairs,
     thresholds: FloatArray,
     run: dict[str, Any],
-) -> tuple[IntArray, int | None]:
-    """Return bins over all candidates, and the near pairs visited if there are any."""
+    lists: NodeLists | None,
+) -> tuple[IntArray, int | None, IntArray]:
+    """Return bins over all candidates, near pairs visited, and counts of lists."""
     n, rows, near = candidates.num_nodes, candidates.rows, has_near_pairs(scorer)
     job = _Counting(
         scorer,
@@ -253,28 +266,36 @@ def _count(
         FarClasses.of(scorer.far) if near else None,  # type: ignore[attr-defined]
         counting.threshold_table(thresholds),
         2 * len(thresholds) + 1,
+        lists,
     )
     # What is kept of a slow scorer's work is kept often.
     finer = {} if near or run["journal"] is None else {"pieces": _KEPT_SPANS}
     spans = list(row_spans(rows, row_costs(scorer, rows, n), **finer))
-    summed = sum_spans(_count_span, job, spans, job.num_bins + 1, **run)
-    total, visited = summed[:-1], int(summed[-1])
+    size = job.num_bins + 1 + (0 if lists is None else lists.size)
+    summed = sum_spans(_count_span, job, spans, size, **run)
+    total, visited = summed[: job.num_bins], int(summed[job.num_bins])
+    tallied = summed[job.num_bins + 1 :]
     if near:
         total += far_bins(scorer.far, candidates, thresholds)  # type: ignore[attr-defined]
-    return total, visited if near else None
+        if lists is not None:
+            tallied += lists.far_counts(scorer.far)  # type: ignore[attr-defined]
+    return total, visited if near else None, tallied
 
 
 def _count_span(job: _Counting, rows: IntArray) -> tuple[IntArray, int]:
     """Count consecutive rows: bins with the near pairs visited behind them, rows."""
-    counted = np.zeros(job.num_bins + 1, dtype=np.int64)
-    bins = counted[:-1]
+    size = job.num_bins + 1 + (0 if job.lists is None else job.lists.size)
+    counted = np.zeros(size, dtype=np.int64)
+    bins, tallied = counted[: job.num_bins], counted[job.num_bins + 1 :]
+    tally = NO_TALLY if job.lists is None else job.lists.tally(tallied)
     if job.classes is not None:
         rule, known = job.rule, (job.classes, job.table)
-        counted[-1] = count_near(job.scorer, rows, rule, *known, bins)
+        visited = count_near(job.scorer, rows, rule, *known, bins, tally)
+        counted[job.num_bins] = visited
         return counted, len(rows)
     for block in row_blocks(rows, row_costs(job.scorer, rows, job.num_nodes)):
         scores = checked_rows(job.scorer, block, job.num_nodes, upper=not job.directed)
-        counting.count_dense(block, scores, job.rule, job.table, bins)
+        counting.count_dense(block, scores, job.rule, job.table, tally, bins)
     return counted, len(rows)
 
 

@@ -27,6 +27,7 @@ from gelato.ranking.counts import RankCounts, counts_of_scores, rank_counts
 from gelato.ranking.estimate import LEVEL, Estimate, check_rate, estimate_ranking
 from gelato.ranking.journal import Journal, Progress
 from gelato.ranking.known_scores import refuse_known_answers
+from gelato.ranking.node_metrics import summarise_nodes
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import RowScorer, Scoring, as_scorer
 from gelato.splits import EdgeSplit, as_split
@@ -59,6 +60,9 @@ class Evaluation:
         Time taken, all parts of an evaluation that was resumed included.
     estimate : Estimate, optional
         What the counts rest on where they are estimated.
+    per_node : dict, optional
+        Measures of the lists of single nodes, where they were asked for: means over
+        nodes, by their degree, and by the distance of the edges.
     """
 
     counts: RankCounts
@@ -67,6 +71,7 @@ class Evaluation:
     split: str
     seconds: float
     estimate: Estimate | None = None
+    per_node: dict[str, Any] | None = None
 
     @property
     def ap(self) -> float:
@@ -144,6 +149,7 @@ class Evaluation:
         """Return every number as plain data, for JSON."""
         ratios, ks = metrics.PRECISION_RATIOS, metrics.HITS_KS
         basis = {} if self.estimate is None else {"estimate": self.estimate.to_dict()}
+        lists = {} if self.per_node is None else {"per_node": self.per_node}
         return {
             "protocol": self.protocol,
             "biased": self.biased,
@@ -163,6 +169,7 @@ class Evaluation:
             "hits_at": {str(k): self.hits_at(k) for k in ks},
             "seconds": self.seconds,
             **basis,
+            **lists,
         }
 
     def plot(self) -> Figure:
@@ -236,6 +243,7 @@ def evaluate(
     protocol: Protocol = "all",
     candidates: Candidates | None = None,
     estimate: float | None = None,
+    per_node: bool = False,
     resume: str | os.PathLike[str] | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -262,6 +270,9 @@ def evaluate(
         Where scoring every pair takes too long: score exactly only the positives and
         pairs at most two training edges apart, and this share of all others, drawn
         at random. The result is labelled as an estimate and has intervals.
+    per_node : bool
+        Also measure the list of each node that has held-out edges, in the same pass:
+        recall, precision, NDCG, VCMPR and hits at k, MAP, MRR.
     resume : path, optional
         A folder that keeps counts so far. The same evaluation goes on from there
         after an interruption, and gives the same bits.
@@ -291,6 +302,11 @@ def evaluate(
     if estimate is not None:
         check_rate(estimate)
         _refuse_sampled_estimate(protocol)
+    if per_node and (protocol != "all" or estimate is not None):
+        raise UsageError(
+            "per_node ranks every candidate of a node, not a sample of them.",
+            hint='Leave out estimate, and take protocol="all".',
+        )
     split = as_split(split)
     scorer = as_scorer(_honest(model, split), split.train_graph)
     rule = candidates_of(split, part) if candidates is None else candidates
@@ -310,10 +326,14 @@ def evaluate(
             found = estimate_ranking(scorer, positives, rule, known, estimate, **run)
             counts, ranked = found.counts, "estimated"
         else:
-            counts = rank_counts(scorer, positives, rule, journal=journal, **run)
+            run |= {"journal": journal, "per_node": per_node}
+            counts = rank_counts(scorer, positives, rule, **run)
+    lists = None
+    if counts.nodes is not None:
+        lists = summarise_nodes(counts.nodes, split.train_graph, positives)
     seconds = time.perf_counter() - started
     seconds += 0.0 if journal is None else journal.seconds_before
-    return Evaluation(counts, ranked, part, split.fingerprint, seconds, found)
+    return Evaluation(counts, ranked, part, split.fingerprint, seconds, found, lists)
 
 
 def _honest(source: Any, split: EdgeSplit) -> Any:

@@ -19,7 +19,7 @@ from gelato.kernels import counting
 from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs, all_pairs
 from gelato.ranking.counts import candidate_rule
 from gelato.ranking.estimate import EstimateWork, count_span
-from gelato.ranking.near import FarClasses, count_near
+from gelato.ranking.near import NO_TALLY, FarClasses, count_near
 from gelato.ranking.pair_scores import score_pairs, scores_pairs
 from gelato.ranking.scorers import (
     BLOCK_CELLS,
@@ -82,11 +82,11 @@ class RowPass:
     def _all_pairs(self, rows: IntArray, rule: AllPairs) -> int:
         known = candidate_rule(rule)
         if self.classes is not None:
-            rest = (self.classes, self.table, self.bins)
+            rest = (self.classes, self.table, self.bins, NO_TALLY)
             return count_near(self.scorer, rows, known, *rest)
         upper = not rule.directed
         scores = checked_rows(self.scorer, rows, rule.num_nodes, upper=upper)
-        counting.count_dense(rows, scores, known, self.table, self.bins)
+        counting.count_dense(rows, scores, known, self.table, NO_TALLY, self.bins)
         return 0
 
 

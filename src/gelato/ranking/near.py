@@ -22,6 +22,15 @@ from gelato.ranking.scorers import (
     row_blocks,
 )
 
+Tally = tuple[Any, Any, Any, Any]
+"""What :func:`gelato.kernels.counting.tally_pair` takes."""
+NO_TALLY: Tally = (
+    np.empty(0),
+    np.zeros(1, dtype=np.int64),
+    np.empty(0),
+    np.empty(0, dtype=np.int64),
+)
+
 # A table of pairs of classes stays within a few megabytes per thread.
 _MOST_CLASS_PAIRS = 1 << 20
 
@@ -65,6 +74,7 @@ def count_near(
     classes: FarClasses,
     table: Any,
     bins: IntArray,
+    tally: Tally,
 ) -> int:
     """Move the near candidates of rows from their far bins to their own.
 
@@ -82,6 +92,8 @@ def count_near(
         What :func:`gelato.kernels.counting.threshold_table` made.
     bins : int64
         Changed in place.
+    tally : tuple
+        Lists of single nodes, moved likewise; :data:`NO_TALLY` for none.
 
     Returns
     -------
@@ -93,7 +105,7 @@ def count_near(
         counts = classes.new_counts()
         walk = (scorer.walk_graph, scorer.steps, upper, rule, scorer.form)
         grouped = (classes.left, classes.right, counts)
-        visited = near_walks.count_walks(rows, *walk, grouped, table, bins)
+        visited = near_walks.count_walks(rows, *walk, grouped, table, tally, bins)
         near_walks.take_out_classes(
             counts, scorer.far.scale, classes.lefts, classes.rights, table, bins
         )
@@ -103,7 +115,7 @@ def count_near(
         near = scorer.near_rows(block, upper=upper)
         listed = (near.indptr, near.columns, near.scores)
         form = (far.scale, far.left, far.right)
-        total += counting.count_near(near.rows, listed, rule, form, table, bins)
+        total += counting.count_near(near.rows, listed, rule, form, table, tally, bins)
     return total
 
 

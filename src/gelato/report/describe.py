@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from gelato.graph import Graph, IntArray
+from gelato.graph import Graph
+from gelato.ranking.places import bucket_name, degree_bucket_edges, neighbour_counts
 from gelato.text import plural
 
 
@@ -81,26 +82,6 @@ def reading_text(reading: Mapping[str, Any] | None) -> str:
     if not said:
         return f"{rows}; nothing was dropped or merged."
     return f"{rows}: {', '.join(said)}."
-
-
-def degree_bucket_edges(largest: int) -> list[tuple[int, int]]:
-    """Return buckets 0, 1, 2, 3-4, 5-8, ... that reach up to the largest degree."""
-    buckets = [(0, 0), (1, 1), (2, 2)]
-    while buckets[-1][1] < largest:
-        low = buckets[-1][1] + 1
-        buckets.append((low, 2 * (low - 1)))
-    return buckets
-
-
-def bucket_name(low: int, high: int) -> str:
-    """Return how a bucket of whole numbers is called."""
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
-
-
-def neighbour_counts(graph: Graph) -> IntArray:
-    """Return the number of neighbours of every node."""
-    counts: IntArray = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
-    return counts
 
 
 def count_degrees(graph: Graph) -> list[dict[str, Any]]:

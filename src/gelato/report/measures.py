@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
-from gelato.kernels.compiled import kernel
 from gelato.models.registry import facts_of, make
 from gelato.predict.links import count_common_neighbours
 from gelato.predict.precision import (
@@ -22,9 +19,15 @@ from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pai
 from gelato.ranking.candidates import all_pairs
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.evaluate import Part
+from gelato.ranking.places import (
+    DISTANCES,
+    bucket_name,
+    degree_bucket_edges,
+    hop_distances,
+    neighbour_counts,
+)
 from gelato.ranking.resampling import locate_positives, margin, paired_gain
 from gelato.ranking.scorers import RowScorer
-from gelato.report.describe import bucket_name, degree_bucket_edges, neighbour_counts
 from gelato.splits import EdgeSplit
 from gelato.text import plain_id
 
@@ -275,7 +278,7 @@ def where_it_works(
     place = np.searchsorted(-counts.scores, -scores)
     found = _found_shares(counts)[place]
     lowest = neighbour_counts(graph)[positives].min(axis=1)
-    distance = _distances(graph, positives)
+    distance = hop_distances(graph, positives)
     return {
         "k": len(positives),
         "by_degree": [
@@ -284,13 +287,7 @@ def where_it_works(
         ],
         "by_distance": [
             _bucket(name, found, distance == value)
-            for name, value in (
-                ("1 hop (the other direction)", 1),
-                ("2 hops", 2),
-                ("3 hops", 3),
-                ("4 hops or more", 4),
-                ("not connected", -1),
-            )
+            for value, name in DISTANCES.items()
             if value != 1 or graph.directed
         ],
         "worst": _worst(graph, positives, scores, counts, place, distance),
@@ -309,24 +306,6 @@ def _bucket(name: str, found: FloatArray, inside: Any) -> dict[str, Any]:
     size = int(np.count_nonzero(inside))
     recall = float(found[inside].mean()) if size else None
     return {"name": name, "edges": size, "recall": recall}
-
-
-def _distances(graph: Graph, pairs: IntArray) -> IntArray:
-    """Return steps between two nodes: up to 3, 4 for more, -1 where there is no way."""
-    _, member = connected_components(graph.adjacency, directed=False)
-    joined = member[pairs[:, 0]] == member[pairs[:, 1]]
-    order = np.argsort(pairs[:, 0], kind="stable")
-    found = np.where(joined, 4, -1)[order]
-    ahead, back = graph.adjacency, sp.csr_array(graph.adjacency.T)
-    hops_within_three(
-        pairs[order],
-        (ahead.indptr, ahead.indices),
-        (back.indptr, back.indices),
-        found,
-    )
-    distance = np.empty_like(found)
-    distance[order] = found
-    return distance
 
 
 def _worst(
@@ -355,56 +334,3 @@ def _worst(
         }
         for i, at in enumerate(order.tolist())
     ]
-
-
-@kernel()
-def _two_steps(u: int, ahead: Any, level: Any, reached: Any) -> int:
-    """Mark the nodes one and two edges ahead; return how many are in the list."""
-    indptr, indices = ahead
-    reached[0], count, first = u, 1, 0
-    level[u] = 3  # a walk back to the start is no shorter way
-    for step in range(1, 3):
-        last = count
-        for j in range(first, last):
-            for slot in range(indptr[reached[j]], indptr[reached[j] + 1]):
-                v = indices[slot]
-                if level[v] == 0:
-                    level[v] = step
-                    reached[count] = v
-                    count += 1
-        first = last
-    return count
-
-
-@kernel()
-def hops_within_three(pairs: Any, ahead: Any, back: Any, out: Any) -> None:
-    """Write the distance of pairs that are at most three edges apart.
-
-    Parameters
-    ----------
-    pairs : (p, 2) int64
-        Sorted by source; two different nodes each.
-    ahead, back : (indptr, indices)
-        CSR of the edges and of the edges turned round.
-    out : (p,) int64
-        Changed where the distance is 1, 2 or 3.
-    """
-    back_indptr, back_indices = back
-    level = np.zeros(back_indptr.size - 1, dtype=np.int8)
-    reached = np.empty(back_indptr.size, dtype=np.int64)
-    start = 0
-    while start < pairs.shape[0]:
-        u = pairs[start, 0]
-        count = _two_steps(u, ahead, level, reached)
-        while start < pairs.shape[0] and pairs[start, 0] == u:
-            v = pairs[start, 1]
-            if level[v] > 0:
-                out[start] = level[v]
-            else:
-                for slot in range(back_indptr[v], back_indptr[v + 1]):
-                    if level[back_indices[slot]] == 2:
-                        out[start] = 3
-                        break
-            start += 1
-        for j in range(count):
-            level[reached[j]] = 0

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from gelato.io import to_networkx
-from gelato.report.measures import hops_within_three
+from gelato.ranking.places import hops_within_three
 from support.strategies import graphs
 
 
