@@ -137,7 +137,7 @@ def _read_part(path: Path) -> Mapping[str, Any]:
     except Exception as error:  # whatever a damaged file makes torch raise
         raise InputError(
             f"{path} cannot be read: {type(error).__name__}.",
-            hint="A file of OGB's split holds named arrays of numbers, and nothing else.",
+            hint="A file of OGB's split holds named arrays of numbers alone.",
         ) from error
     if not isinstance(held, Mapping):
         raise InputError(f"{path} holds a {type(held).__name__}, not named arrays.")
