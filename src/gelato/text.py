@@ -251,3 +251,29 @@ def plain(value: Any) -> Any:
 def _is_numpy(value: Any) -> bool:
     """Tell whether a value is a number or text of numpy, which need not be loaded."""
     return type(value).__module__ == "numpy"
+
+
+LABELS = {
+    "sampled": "BIASED, sampled",
+    "degree-corrected": "DEGREE-CORRECTED",
+    "heart": "HEART",
+    "given": "GIVEN",
+}
+"""What tables call numbers that are not those of all pairs."""
+BIASES = {
+    "sampled": "measured against as many random non-edges as edges, which flatters "
+    "every model.",
+    "degree-corrected": "measured against as many non-edges as edges, drawn by "
+    "degree: still a sample, which flatters every model.",
+    "heart": "measured against 500 hard non-edges of each edge's own nodes, chosen by "
+    "heuristics, which is against models like these.",
+    "given": "measured against the negatives of a file alone.",
+}
+"""What to know of each."""
+
+
+def protocol_mark(name: str) -> str:
+    """Return what stands behind a model in tables of several protocols."""
+    if name not in LABELS:
+        return ""
+    return f", {LABELS[name].partition(',')[0]}"

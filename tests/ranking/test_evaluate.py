@@ -83,7 +83,7 @@ def test_sampled_protocol_is_labelled_balanced_and_inflated(split):
 
 @pytest.mark.parametrize("rule", ["all", "listed", "between"])
 def test_sampled_negatives_are_distinct_negatives(split, rule):
-    from gelato.ranking.evaluate import sample_negatives
+    from gelato.ranking.protocols import sample_negatives
 
     known = split.known("test")
     candidates = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gelato import text
 from gelato.cli.console import Console, make_table
-from gelato.cli.evaluate import PROTOCOL, protocols_of
+from gelato.cli.evaluate import NEGATIVES, PROTOCOL, protocols_of
 from gelato.cli.forecasts import (
     RANKING_KERNELS,
     forecast_model,
@@ -32,7 +32,7 @@ from gelato.cli.options import (
 )
 from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.cli.progress import Interrupted, fit_model, is_trained
-from gelato.cli.rankings import BIASED, comparison_table
+from gelato.cli.rankings import comparison_table, order_table, tell_biases
 from gelato.cli.run_folders import load_run_model
 from gelato.cli.settings import make_model, whole_numbers
 from gelato.errors import GelatoError, UsageError
@@ -58,6 +58,10 @@ class KeepOptions:
     )
     plot: Path | None = option(
         "--plot FILE", "Draw models with their intervals: .svg or .png."
+    )
+    orders: Path | None = option(
+        "--plot-orders FILE",
+        "Draw how the order of models changes with the protocol: .svg or .png.",
     )
 
 
@@ -102,18 +106,20 @@ def compare(
         "--against NAME", "The model that differences are taken to (the best)."
     ),
     protocol: str = PROTOCOL,
+    negatives: Path | None = NEGATIVES,
 ) -> None:
     """Compare models: the same splits, every non-edge, best first."""
     from gelato.comparison.budgets import Budget
 
     console = Console(output)
-    protocols = protocols_of(protocol)
+    protocols = protocols_of(protocol, negatives)
     names, seed_list = model_list(models), whole_numbers(seeds, "--seeds")
     budget = Budget.given(spend.tune_trials, spend.tune_time)
     contenders = make_contenders(names, seed_list, preset, settings)
     check_output_file(keep.table, (*TABLE_SUFFIXES, ".tex", ".md"))
     check_output_file(keep.paper, (".tex", ".md", ".csv"))
     check_output_file(keep.plot, (".svg", ".png"))
+    check_output_file(keep.orders, (".svg", ".png"))
     check_reference(against, names)
     windows = [] if split.cutoff is None else split.cutoff.split(",")
     if windows:
@@ -132,7 +138,7 @@ def compare(
         return
     for name in filter(is_heuristic, dict.fromkeys(one.model for one in names)):
         _tell_long(console, name, first, len(made))
-    job = Comparing(console, contenders, made, protocols, budget)
+    job = Comparing(console, contenders, made, protocols, budget, negatives)
     job.tell_budget()
     job.run()
     finish(console, job, loaded, keep, against)
@@ -305,6 +311,8 @@ class Comparing:
         How it is measured.
     budget : Budget, optional
         What every model may spend on tuning.
+    negatives : Path, optional
+        Those of the protocol given.
     """
 
     def __init__(
@@ -314,9 +322,10 @@ class Comparing:
         splits: list[EdgeSplit],
         protocols: tuple[str, ...],
         budget: Budget | None,
+        negatives: Path | None = None,
     ) -> None:
         self.console, self.contenders, self.splits = console, contenders, splits
-        self.protocols, self.budget = protocols, budget
+        self.protocols, self.budget, self.negatives = protocols, budget, negatives
         self.rows: list[dict[str, Any]] = []
         self.stopped: BaseException | None = None
 
@@ -370,6 +379,7 @@ class Comparing:
             self.contenders,
             self.splits,
             protocols=self.protocols,
+            negatives=self.negatives,
             budget=self.budget,
             fit=self._fit,
             tune=self._tune,
@@ -456,6 +466,7 @@ def finish(
     against: str | None,
 ) -> None:
     """Show and keep what was measured, be it all or what an interruption left."""
+    from gelato.comparison.orders import protocol_orders
     from gelato.comparison.summary import (
         advice,
         covered,
@@ -482,15 +493,14 @@ def finish(
         if first.kind == "random":  # others are what they are
             said.append(advice(fair))
         console.show("", *filter(None, said))
-    if len(fair) < len(ranking):
-        console.show(
-            f"\n{BIASED}: measured against as many random non-edges as edges, which "
-            "flatters every model."
-        )
+    tell_biases(console, job.protocols)
+    orders = protocol_orders(ranking)
+    if len(orders["protocols"]) > 1 and len(orders["models"]) > 1:
+        console.show("", order_table(orders))
     job.show_tuned()
     _keep(console, job, ranking, keep, loaded.name)
     covers = covered(fair, by_time=by_time) if fair else ""
-    told = {"covers": covers, "verdicts": verdicts}
+    told = {"covers": covers, "verdicts": verdicts, "orders": orders}
     console.give(_document(job, loaded, told | {"against": against}, ranking))
 
 
@@ -552,3 +562,10 @@ def _keep(
             keep.plot,
         )
         console.line(f"drew {keep.plot}")
+    if keep.orders is not None:
+        from gelato.comparison.orders import protocol_orders
+        from gelato.drawing import write_figure
+        from gelato.report.figures import draw_orders
+
+        write_figure(draw_orders(protocol_orders(ranking), name), keep.orders)
+        console.line(f"drew {keep.orders}")

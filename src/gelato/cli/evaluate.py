@@ -43,12 +43,11 @@ from gelato.cli.options import (
 from gelato.cli.outputs import check_output_file
 from gelato.cli.progress import Interrupted, choose_untrained, fit_model, is_trained
 from gelato.cli.rankings import (
-    BIASED,
     ESTIMATE,
-    PROTOCOLS,
     estimate_text,
     evaluation_table,
     node_tables,
+    tell_biases,
     tell_sizes,
 )
 from gelato.cli.run_folders import load_run_model, refuse_beside_run, split_of_run
@@ -66,8 +65,16 @@ _LARGE = 1_000_000
 PROTOCOL = option(
     "--protocol NAME",
     "all: against every non-edge. sampled: the BIASED numbers of the field, against as "
-    "many random non-edges as edges. both: side by side.",
+    "many random non-edges as edges. degree-corrected: the same, drawn by degree. "
+    "heart: against hard non-edges of each edge. given: those of --negatives. Several "
+    "with commas; both: all,sampled.",
     "all",
+)
+
+NEGATIVES = option(
+    "--negatives FILE",
+    "Negatives for --protocol given: rows of two nodes, or of source and target of a "
+    "held-out edge and a negative target.",
 )
 
 
@@ -81,6 +88,7 @@ def evaluate(
     output: OutputOptions,
     folder: Path | None = RUN_FOLDER,
     protocol: str = PROTOCOL,
+    negatives: Path | None = NEGATIVES,
     part: str = option("--part NAME", "Rank the test or valid edges.", "test"),
     per_node: bool = option(
         "--per-node",
@@ -101,7 +109,7 @@ def evaluate(
 
     console = Console(output)
     check_output_file(save_split, (".parquet",))
-    protocols = protocols_of(protocol)
+    protocols = protocols_of(protocol, negatives)
     limit = check_long(long, protocols)
     if part not in ("test", "valid"):
         raise UsageError(
@@ -127,7 +135,13 @@ def evaluate(
     candidates = make_candidates(rule, full_split.train_graph, known)
     used, left_out = keep_admitted(full_split, part, candidates)  # type: ignore[arg-type]
     stored = folder is not None
-    job = _Job(console, name, made, stored, used, part, candidates, long, per_node)
+    job = _Job(console, name, made, stored, used, part, candidates, long)
+    job = replace(
+        job,
+        per_node=per_node,
+        negatives=negatives,
+        restricted=rule != CandidateOptions(),
+    )
     if run.dry_run:
         job.forecast()
         return
@@ -190,14 +204,18 @@ def _tell_density(console: Console, results: list[Evaluation]) -> None:
         )
 
 
-def protocols_of(name: str) -> tuple[str, ...]:
+def protocols_of(given: str, negatives: Path | None = None) -> tuple[str, ...]:
     """Return the protocols that an option names."""
-    if name not in PROTOCOLS:
-        raise UsageError(
-            f"There is no protocol {name!r}.",
-            hint=f"Protocols are: {', '.join(PROTOCOLS)}.",
-        )
-    return PROTOCOLS[name]
+    from gelato.ranking.protocols import check_protocol
+
+    names = "all,sampled" if given == "both" else given
+    found = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
+    for name in found:
+        file = negatives if name == "given" else None
+        check_protocol(name, file, restricted=False)
+    if negatives is not None and "given" not in found:
+        check_protocol(found[0], negatives, restricted=False)
+    return found
 
 
 @dataclass(frozen=True)
@@ -215,7 +233,9 @@ class _Job:
     part: str
     candidates: Candidates
     long: LongOptions
-    per_node: bool
+    per_node: bool = False
+    negatives: Path | None = None
+    restricted: bool = False
 
     @property
     def num_positives(self) -> int:
@@ -268,6 +288,7 @@ class _Job:
 
         tell_compilation(self.console, RANKING_KERNELS)
         special: dict[str, Any] = {}
+        plain = self.restricted or protocol in ("all", "sampled")
         if protocol == "all":
             special = {"estimate": self.long.estimate, "resume": self.long.resume}
             special["per_node"] = self.per_node
@@ -285,7 +306,8 @@ class _Job:
                 self.split,
                 part=self.part,  # type: ignore[arg-type]
                 protocol=protocol,  # type: ignore[arg-type]
-                candidates=self.candidates,
+                candidates=self.candidates if plain else None,
+                negatives=self.negatives if protocol == "given" else None,
                 progress=progress,
                 **special,
             )
@@ -332,8 +354,4 @@ def _print(
     for result in results:
         if result.estimate is not None:
             console.show(f"\n{ESTIMATE}: {estimate_text(result.estimate)}")
-    if any(result.biased for result in results):
-        console.show(
-            f"\n{BIASED}: measured against as many random non-edges as edges, which "
-            "flatters every model."
-        )
+    tell_biases(console, [result.protocol for result in results])

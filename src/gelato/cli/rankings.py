@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gelato import text
 from gelato.cli.console import Console, make_table
+from gelato.text import BIASES, LABELS, protocol_mark
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 BIASED = "BIASED"
 ESTIMATE = "ESTIMATE"
-PROTOCOLS = {"all": ("all",), "sampled": ("sampled",), "both": ("all", "sampled")}
 SHOWN = 20  # rows on the console; files and JSON get all of them
 # What is left out first where a line would be too long.
 _OPTIONAL = (
@@ -101,7 +101,7 @@ def node_tables(told: Mapping[str, Any]) -> list[Any]:
 def _title(result: Evaluation, exact: str) -> str:
     if result.estimate is not None:
         return f"{ESTIMATE}, rate {result.estimate.rate:g}"
-    return f"{BIASED}, sampled" if result.biased else exact
+    return result.label or exact
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -225,17 +225,44 @@ def comparison_table(
     paired = [] if reference is None else [f"against {text.shortened(reference)}"]
     titles = [_TITLES.get(name, name) for name in beside]
     table = make_table("in percent", "AP", *paired, *titles)
-    for biased in (False, True):
-        part = [entry for entry in entries if entry["biased"] == biased]
+    for protocol in dict.fromkeys(entry["protocol"] for entry in entries):
+        part = [entry for entry in entries if entry["protocol"] == protocol]
         for place, entry in enumerate(part):
             table.add_row(*_comparison_row(entry, paired, beside, best=place == 0))
         if part:
             chance = text.percent(statistics.fmean(e["random_ap"] for e in part))
-            label = f"random, {BIASED}" if biased else "random order"
+            mark = protocol_mark(protocol)
+            label = f"random{mark}" if mark else "random order"
             expected = {"prec@100%": chance, "auc": "50.00"}
             row = [label, chance, *("" for _ in paired)]
             row += [expected.get(name, "") for name in beside]
             table.add_row(*(Text(cell, style="dim") for cell in row), end_section=True)
+    return table
+
+
+def tell_biases(console: Console, protocols: Sequence[str]) -> None:
+    """Say what to know of numbers that are not those of all pairs."""
+    for name in dict.fromkeys(protocols):
+        if name in BIASES:
+            label = LABELS[name].partition(",")[0]
+            console.show(f"\n{label}: {BIASES[name]}")
+
+
+def order_table(orders: Mapping[str, Any]) -> Any:
+    """Return the places of models under each protocol, and how orders agree."""
+    names = list(orders["protocols"])
+    titles = [
+        f"{LABELS.get(name, 'all pairs')}: {one['measure'].upper()}"
+        for name, one in orders["protocols"].items()
+    ]
+    table = make_table("place of", *titles)
+    for model in orders["models"]:
+        places = (orders["protocols"][name]["places"][model] for name in names)
+        table.add_row(text.shortened(model), *(f"{place:g}" for place in places))
+    agreement = (orders["protocols"][name]["kendall_tau"] for name in names)
+    table.add_section()
+    cells = ["1" if tau is None else f"{tau:.2f}" for tau in agreement]
+    table.add_row("Kendall's tau with the first", *cells)
     return table
 
 
@@ -252,7 +279,7 @@ def _comparison_row(
 ) -> list[Text]:
     name = text.shortened(entry["model"])
     if entry["biased"]:
-        name, style = f"{name}, {BIASED}", "dim"
+        name, style = f"{name}{protocol_mark(entry['protocol'])}", "dim"
     else:
         style = "bold" if best else ""
     mean = entry["mean"]

@@ -79,6 +79,7 @@ def compare(
     seeds: Sequence[int] = (1,),
     splits: int = 1,
     protocols: Sequence[str] = ("all",),
+    negatives: Any = None,
     tune_trials: int | None = None,
     tune_seconds: float | None = None,
     threads: int | None = None,
@@ -101,8 +102,10 @@ def compare(
         Seeds of models that have one.
     splits : int
         How many random splits of a graph, with seeds 0, 1, ...
-    protocols : sequence of {"all", "sampled"}
-        ``"sampled"`` adds the biased numbers, in rows of their own.
+    protocols : sequence of {"all", "sampled", "degree-corrected", "heart", "given"}
+        All but the first add numbers of some negatives only, in rows of their own.
+    negatives : path, frame or array, optional
+        For ``"given"``; see :func:`gelato.evaluate`.
     tune_trials, tune_seconds : optional
         Tune every model that has parameters to choose, on every split, by its
         validation edges and with this budget for each.
@@ -138,6 +141,7 @@ def compare(
             [*_contenders(models, seeds)],
             made,
             protocols=protocols,
+            negatives=negatives,
             budget=Budget.given(tune_trials, tune_seconds),
             progress=progress,
         )
@@ -169,6 +173,7 @@ def measure(
     splits: Sequence[EdgeSplit],
     *,
     protocols: Sequence[str] = ("all",),
+    negatives: Any = None,
     budget: Budget | None = None,
     fit: Callable[[Run], Any] | None = None,
     tune: Callable[[Run], Tuned] | None = None,
@@ -188,7 +193,7 @@ def measure(
     _refuse_fixed(contenders, splits)
     engine = current_engine()
     if engine is not None and engine.name != "local":
-        plan = Plan(contenders, splits, protocols, budget)
+        plan = Plan(contenders, splits, protocols, negatives, budget)
         yield from spread(engine, plan, _run_item, progress)
         return
     place = 0
@@ -202,7 +207,8 @@ def measure(
                 # All seeds share what the first one found: one budget per split.
                 if budget is not None and tuned is None:
                     tuned = tune(run) if tune else budget.spend(model, split)
-                yield from _rows(run, tuned, fit or _fit, protocols, splits)
+                ranked = (protocols, negatives)
+                yield from _rows(run, tuned, fit or _fit, ranked, splits)
                 place += 1
     if progress is not None:
         progress("", total, total)
@@ -236,7 +242,8 @@ def _run_item(plan: Plan, item: Item) -> list[dict[str, Any]]:
         run = Run(contender.label, seed, model, split, part, 0, len(seeds))
         if plan.budget is not None and tuned is None:
             tuned = plan.budget.spend(model, split)
-        rows += _rows(run, tuned, _fit, plan.protocols, plan.splits)
+        ranked = (plan.protocols, plan.negatives)
+        rows += _rows(run, tuned, _fit, ranked, plan.splits)
     return rows
 
 
@@ -252,6 +259,7 @@ def measure_fitted(
     split: EdgeSplit,
     *,
     protocols: Sequence[str] = ("all",),
+    negatives: Any = None,
     fit_seconds: float = 0.0,
     resample: bool = False,
 ) -> Iterator[dict[str, Any]]:
@@ -260,7 +268,9 @@ def measure_fitted(
     scorer = as_scorer(model, split.train_graph)
     prepared = time.perf_counter() - started
     for protocol in protocols:
-        result = evaluate(scorer, split, protocol=protocol)  # type: ignore[arg-type]
+        given = negatives if protocol == "given" else None
+        ranked: Any = protocol
+        result = evaluate(scorer, split, protocol=ranked, negatives=given)
         row = _measured(result, split)
         row["fit_seconds"] = fit_seconds
         row["evaluate_seconds"] = prepared + result.seconds
@@ -305,7 +315,7 @@ def _rows(
     run: Run,
     tuned: Tuned | None,
     fit: Callable[[Run], Any],
-    protocols: Sequence[str],
+    ranked: tuple[Sequence[str], Any],
     splits: Sequence[EdgeSplit],
 ) -> Iterator[dict[str, Any]]:
     started = time.perf_counter()
@@ -313,7 +323,8 @@ def _rows(
     rows = measure_fitted(
         fitted,
         run.split,
-        protocols=protocols,
+        protocols=ranked[0],
+        negatives=ranked[1],
         fit_seconds=time.perf_counter() - started,
         resample=len(splits) == 1,
     )
@@ -353,6 +364,7 @@ class Plan:
     contenders: Sequence[Contender]
     splits: Sequence[EdgeSplit]
     protocols: Sequence[str]
+    negatives: Any
     budget: Budget | None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,53 @@ def read_pairs(
             hint="Remove the row: a pair is two different nodes.",
         )
     return pairs
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeTable:
+    """Negatives as read: pairs, whose they are (if they are anybody's), their place."""
+
+    pairs: IntArray
+    positives: IntArray | None
+    table: Table
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self.table.name
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, as people count."""
+        return self.table.place(row)
+
+
+def read_negatives(source: Any, graph: Graph) -> NegativeTable:
+    """Read negatives: rows of two nodes, or of a positive and a negative target.
+
+    Parameters
+    ----------
+    source : path, frame, array or sequence of rows
+        In the ids of the graph. With a third column, the first two are a positive,
+        and the negative joins its source with the third.
+    graph : Graph
+        Whose nodes they name.
+    """
+    table = _with_header(read_table(source, "the table of negatives"), graph, ())
+    first, second = end_columns(table, None, None)
+    _refuse_empty(table)
+    ends = [_indices(table, name, graph) for name in (first, second)]
+    pairs, positives = np.column_stack(ends).astype(np.int64), None
+    others = [name for name in table.frame.columns if name not in (first, second)]
+    if others:
+        third = _indices(table, others[0], graph)
+        positives, pairs = pairs, np.column_stack([ends[0], third]).astype(np.int64)
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        raise InputError(
+            f"{table.place(int(np.argmax(same)))}: pairs a node with itself.",
+            hint="Remove the row: a negative is two different nodes.",
+        )
+    return NegativeTable(pairs, positives, table)
 
 
 def read_nodes(source: Any, graph: Graph) -> IntArray:

@@ -1,7 +1,7 @@
 """Evaluate a ranking: every held-out edge against every non-edge.
 
-``protocol="sampled"`` gives the biased numbers that the field reports, from as
-many random negatives as positives, for contrast and always labelled as such. Where
+Other protocols rank against some of the non-edges, for contrast and always labelled
+as such (:mod:`gelato.ranking.protocols`). Where
 scoring every pair takes too long, ``estimate`` ranks a sample, and the result says so.
 """
 
@@ -22,22 +22,27 @@ from gelato.graph import Graph, IntArray
 from gelato.io.locking import locked_folder
 from gelato.ranking import candidates as rules
 from gelato.ranking import metrics
-from gelato.ranking.candidates import AllPairs, Candidates, ListedPairs
-from gelato.ranking.counts import RankCounts, counts_of_scores, rank_counts
+from gelato.ranking.candidates import AllPairs, Candidates
+from gelato.ranking.counts import RankCounts, rank_counts
 from gelato.ranking.estimate import LEVEL, Estimate, check_rate, estimate_ranking
 from gelato.ranking.journal import Journal, Progress
 from gelato.ranking.known_scores import refuse_known_answers
 from gelato.ranking.node_metrics import summarise_nodes
-from gelato.ranking.pair_scores import score_pairs
+from gelato.ranking.protocols import (
+    Negatives,
+    Protocol,
+    check_protocol,
+    draw_negatives,
+    sample_negatives,
+)
 from gelato.ranking.scorers import RowScorer, Scoring, as_scorer
 from gelato.splits import EdgeSplit, as_split
-from gelato.text import html_facts, percent
+from gelato.text import LABELS, html_facts, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Protocol = Literal["all", "sampled"]
-Ranked = Literal["all", "sampled", "estimated"]
+Ranked = Literal["all", "sampled", "degree-corrected", "heart", "given", "estimated"]
 Part = Literal["valid", "test"]
 
 
@@ -49,9 +54,9 @@ class Evaluation:
     ----------
     counts : RankCounts
         Two counts per positive.
-    protocol : {"all", "sampled", "estimated"}
-        Whether every negative was ranked, a balanced sample of them (biased), or a
-        weighted one.
+    protocol : {"all", "sampled", "degree-corrected", "heart", "given", "estimated"}
+        Whether every negative was ranked, some of them (which is another question:
+        see :mod:`gelato.ranking.protocols`), or a weighted sample.
     part : {"valid", "test"}
         Which held-out edges were the positives.
     split : str
@@ -63,6 +68,9 @@ class Evaluation:
     per_node : dict, optional
         Measures of the lists of single nodes, where they were asked for: means over
         nodes, by their degree, and by the distance of the edges.
+    own : RankCounts, optional
+        Where each positive has negatives of its own: counts among these, from which
+        MRR and hits follow. Everything else pools them.
     """
 
     counts: RankCounts
@@ -72,6 +80,7 @@ class Evaluation:
     seconds: float
     estimate: Estimate | None = None
     per_node: dict[str, Any] | None = None
+    own: RankCounts | None = None
 
     @property
     def ap(self) -> float:
@@ -86,7 +95,7 @@ class Evaluation:
     @property
     def mrr(self) -> float:
         """Mean reciprocal rank."""
-        return metrics.mean_reciprocal_rank(self.counts)
+        return metrics.mean_reciprocal_rank(self.own or self.counts)
 
     @property
     def tied_share(self) -> float:
@@ -105,8 +114,13 @@ class Evaluation:
 
     @property
     def biased(self) -> bool:
-        """Whether negatives were downsampled, which inflates every number."""
-        return self.protocol == "sampled"
+        """Whether positives were ranked against some negatives only."""
+        return self.protocol not in ("all", "estimated")
+
+    @property
+    def label(self) -> str:
+        """What tables call the protocol; nothing where all pairs were ranked."""
+        return LABELS.get(self.protocol, "")
 
     @property
     def estimated(self) -> bool:
@@ -128,6 +142,9 @@ class Evaluation:
             Twice the value itself where it is exact.
         """
         known = metrics.measures(self.counts)
+        if self.own is not None:
+            own = metrics.measures(self.own)
+            known |= {k: v for k, v in own.items() if k == "mrr" or k[:5] == "hits@"}
         if measure not in known:
             raise UsageError(
                 f"There is no measure {measure!r}.",
@@ -143,7 +160,7 @@ class Evaluation:
 
     def hits_at(self, k: int) -> float:
         """Share of positives that score above the k-th best negative."""
-        return metrics.hits_at(self.counts, k)
+        return metrics.hits_at(self.own or self.counts, k)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain data, for JSON."""
@@ -190,7 +207,7 @@ class Evaluation:
         ks = np.unique(np.geomspace(1, most, 80).astype(int))
         values = [metrics.precision_at(self.counts, int(k)) for k in ks]
         precision, recall = metrics.precision_recall_curve(self.counts)
-        label = "BIASED, sampled" if self.biased else "every non-edge"
+        label = self.label or "every non-edge"
         with rc_context(STYLE):
             figure = Figure(figsize=(8.4, 3.4), layout="constrained")
             left, right = figure.subplots(1, 2)
@@ -206,7 +223,7 @@ class Evaluation:
         return figure
 
     def _repr_html_(self) -> str:
-        label = "BIASED: sampled negatives" if self.biased else "every non-edge"
+        label = self.label or "every non-edge"
         if self.estimate is not None:
             label = "ESTIMATE"
         total = self.counts.num_positives + self.counts.num_negatives
@@ -221,7 +238,7 @@ class Evaluation:
         return html_facts(f"Evaluation, {self.part} edges", rows)
 
     def __repr__(self) -> str:
-        label = "BIASED, sampled negatives" if self.biased else "all pairs"
+        label = f"{self.label} negatives" if self.biased else "all pairs"
         limits = ""
         if self.estimate is not None:
             low, high = self.interval("ap")
@@ -241,6 +258,7 @@ def evaluate(
     *,
     part: Part = "test",
     protocol: Protocol = "all",
+    negatives: Any = None,
     candidates: Candidates | None = None,
     estimate: float | None = None,
     per_node: bool = False,
@@ -261,9 +279,12 @@ def evaluate(
         :func:`gelato.split_edges`.
     part : {"test", "valid"}
         Whose edges are the positives.
-    protocol : {"all", "sampled"}
-        ``"sampled"`` ranks against as many random negatives as positives: the biased
-        numbers of the field, for contrast.
+    protocol : {"all", "sampled", "degree-corrected", "heart", "given"}
+        Against what: every negative; or, for contrast and labelled, some of them as
+        :mod:`gelato.ranking.protocols` has it.
+    negatives : path, frame or array, optional
+        The negatives of ``"given"``: pairs for all positives, or rows of source,
+        target and a negative target of that positive.
     candidates : Candidates, optional
         A rule that restricts what is ranked; positives outside it are an error.
     estimate : float, optional
@@ -294,11 +315,11 @@ def evaluate(
     1.24
     """
     started = time.perf_counter()
-    if part not in ("valid", "test") or protocol not in ("all", "sampled"):
+    if part not in ("valid", "test"):
         raise UsageError(
-            f"Unknown part {part!r} or protocol {protocol!r}.",
-            hint='Parts are "valid" and "test"; protocols "all" and "sampled".',
+            f"Unknown part {part!r}.", hint='Parts are "valid" and "test".'
         )
+    check_protocol(protocol, negatives, restricted=candidates is not None)
     if estimate is not None:
         check_rate(estimate)
         _refuse_sampled_estimate(protocol)
@@ -315,11 +336,14 @@ def evaluate(
     holding = nullcontext() if journal is None else locked_folder(journal.folder)
     run: dict[str, Any] = {"progress": progress}
     ranked: Ranked = protocol
-    found = None
+    found = own = None
     with use_threads(threads), use_engine(engine), holding:
         if protocol == "sampled":
-            negatives = sample_negatives(rule, positives, seed=seed)
-            counts = _balanced_counts(scorer, positives, negatives, rule)
+            drawn = Negatives(sample_negatives(rule, positives, seed=seed))
+            counts, own = drawn.counts(scorer, positives, rule.num_nodes)
+        elif protocol != "all":
+            drawn = draw_negatives(protocol, split, part, seed=seed, given=negatives)
+            counts, own = drawn.counts(scorer, positives, rule.num_nodes)
         elif estimate is not None:
             run |= {"journal": journal, "seed": seed}
             known = split.train_graph
@@ -333,7 +357,9 @@ def evaluate(
         lists = summarise_nodes(counts.nodes, split.train_graph, positives)
     seconds = time.perf_counter() - started
     seconds += 0.0 if journal is None else journal.seconds_before
-    return Evaluation(counts, ranked, part, split.fingerprint, seconds, found, lists)
+    return Evaluation(
+        counts, ranked, part, split.fingerprint, seconds, found, lists, own
+    )
 
 
 def _honest(source: Any, split: EdgeSplit) -> Any:
@@ -355,22 +381,11 @@ def _honest(source: Any, split: EdgeSplit) -> Any:
 
 
 def _refuse_sampled_estimate(protocol: str) -> None:
-    if protocol == "sampled":
+    if protocol != "all":
         raise UsageError(
-            "The sampled protocol is not estimated: it scores few pairs anyway.",
+            f"The {protocol} protocol is not estimated: it scores few pairs anyway.",
             hint='Leave out estimate, or take protocol="all".',
         )
-
-
-def _balanced_counts(
-    scorer: Any,
-    positives: IntArray,
-    negatives: IntArray,
-    rule: Candidates,
-) -> RankCounts:
-    both = np.concatenate([positives, negatives])
-    scores = score_pairs(scorer, both, rule.num_nodes)
-    return counts_of_scores(scores[: len(positives)], scores[len(positives) :])
 
 
 def candidates_of(split: EdgeSplit, part: Part) -> AllPairs:
@@ -400,30 +415,6 @@ def check_positives(split: EdgeSplit, part: Part, rule: Candidates) -> IntArray:
             hint="Ranking needs pairs that are not links; is the graph complete?",
         )
     return positives
-
-
-def sample_negatives(rule: Candidates, positives: IntArray, *, seed: int) -> IntArray:
-    """Draw as many distinct negatives as positives, uniformly, by seed."""
-    rng = np.random.default_rng(seed)
-    wanted = min(len(positives), rule.count - len(positives))
-    if isinstance(rule, ListedPairs):
-        keep = ~ListedPairs(rule.num_nodes, rule.directed, positives).contains(
-            rule.pairs
-        )
-        pool = rule.pairs[keep]
-        return pool[np.sort(rng.choice(len(pool), wanted, replace=False))]
-    n = rule.num_nodes
-    taken = set((positives[:, 0] * n + positives[:, 1]).tolist())
-    found: list[int] = []
-    while len(found) < wanted:
-        drawn = rng.integers(0, n, size=(4 * wanted + 16, 2))
-        pairs = drawn if rule.directed else np.sort(drawn, axis=1)
-        for key in (pairs[:, 0] * n + pairs[:, 1])[rule.contains(pairs)].tolist():
-            if key not in taken and len(found) < wanted:
-                taken.add(key)
-                found.append(key)
-    keys = np.array(found, dtype=np.int64)
-    return np.stack([keys // n, keys % n], axis=1)
 
 
 def _named(graph: Graph, u: int, v: int) -> str:

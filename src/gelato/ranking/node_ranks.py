@@ -9,6 +9,7 @@ with the positives and the nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -95,10 +96,14 @@ class NodeLists:
 
     def tally(self, counts: IntArray) -> Tally:
         """Return what kernels count into."""
+        return self._least, self.starts, self.thresholds, counts
+
+    @cached_property
+    def _least(self) -> FloatArray:
         least = np.full(self.rule.num_nodes, np.inf)
         filled = np.diff(self.starts) > 0
         least[filled] = self.thresholds[self.starts[:-1][filled]]
-        return least, self.starts, self.thresholds, counts
+        return least
 
     def far_counts(self, far: ClosedForm) -> IntArray:
         """Count as if every candidate had its closed-form score."""

@@ -20,7 +20,7 @@ from gelato.explain.explanation import Explanation, Walk
 from gelato.graph import FloatArray
 from gelato.ranking import Evaluation, metrics
 from gelato.ranking.example import WorkedExample, curves
-from gelato.text import shortened
+from gelato.text import LABELS, shortened
 
 _EXACT, _BIASED = PALETTE[0], "#bdbdbd"
 _TITLE_PAD = 28.0  # leaves room for a legend between title and axes
@@ -48,6 +48,47 @@ def draw_comparison(
         _precision_curves(left, exact, names)
         _precision_bars(right, exact, biased, names)
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    return figure
+
+
+def draw_orders(orders: Mapping[str, Any], title: str) -> Figure:
+    """Draw how the order of models changes with the protocol.
+
+    Parameters
+    ----------
+    orders : mapping
+        Of :func:`gelato.comparison.orders.protocol_orders`.
+    title : str
+        What was measured.
+    """
+    protocols, models = orders["protocols"], orders["models"]
+    with rc_context(STYLE):
+        figure = Figure(
+            figsize=(2.2 + 2.0 * len(protocols), 1.6 + 0.28 * len(models)),
+            layout="constrained",
+        )
+        axes = figure.subplots()
+        for at, model in enumerate(models):
+            places = [one["places"][model] for one in protocols.values()]
+            style: dict[str, Any] = {
+                "color": PALETTE[at % len(PALETTE)],
+                "linestyle": DASHES[at // len(PALETTE) % len(DASHES)],
+            }
+            axes.plot(range(len(places)), places, marker="o", **style)
+            for x, side, align in ((0, -1, "right"), (len(places) - 1, 1, "left")):
+                where = (x + 0.08 * side, places[x])
+                axes.text(*where, _label(model), ha=align, va="center", fontsize=8)
+        names = [
+            f"{LABELS.get(name, 'all pairs')}\n{one['measure'].upper()}"
+            + ("" if one["kendall_tau"] is None else f", tau {one['kendall_tau']:.2f}")
+            for name, one in protocols.items()
+        ]
+        axes.set_xticks(range(len(names)), names)
+        axes.set_xlim(-0.7, len(names) - 0.3)
+        axes.set_ylabel("place (1 is best)")
+        axes.invert_yaxis()
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.set_title(f"{title}: the order of models, by protocol", loc="left")
     return figure
 
 

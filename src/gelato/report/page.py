@@ -32,6 +32,7 @@ from gelato.text import (
     percent_margin,
     plural,
     printable,
+    protocol_mark,
     score,
     short_percent,
     shortened,
@@ -169,7 +170,7 @@ def _comparison(s: dict[str, Any]) -> Iterator[str]:
     yield ""
     rows = [
         (
-            inert(entry["model"]) + (", BIASED sample" if entry["biased"] else ""),
+            inert(entry["model"]) + protocol_mark(entry["protocol"]),
             str(entry["runs"]),
             percent_margin(entry["mean"]["ap"], entry["interval"]["ap"]),
             paired_difference(entry["difference"]["ap"]),

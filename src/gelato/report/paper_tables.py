@@ -11,7 +11,7 @@ from typing import Any
 
 from gelato.errors import UsageError
 from gelato.io import write_text_atomic
-from gelato.text import paired_difference, percent, percent_margin
+from gelato.text import paired_difference, percent, percent_margin, protocol_mark
 
 SUFFIXES = (".tex", ".md", ".csv")
 _BESIDE = ("prec@100%", "hits@100", "auc")
@@ -57,7 +57,7 @@ def write_ranking(ranking: Sequence[Mapping[str, Any]], path: Path) -> Path:
     header += [_TITLES.get(name, name) for name in _BESIDE]
     rows = []
     for entry in ranking:
-        name = f"{entry['model']}{', BIASED' if entry['biased'] else ''}"
+        name = f"{entry['model']}{protocol_mark(entry['protocol'])}"
         mean = entry["mean"]
         row = [name, percent_margin(mean["ap"], entry["interval"]["ap"])]
         if against is not None:

@@ -23,7 +23,8 @@ from gelato.kernels.walk_structure import WalkStructure
 from gelato.nn.losses import NPairLoss
 from gelato.ranking import all_pairs, metrics, rank_counts
 from gelato.ranking.counts import counts_of_scores
-from gelato.ranking.evaluate import candidates_of, sample_negatives
+from gelato.ranking.evaluate import candidates_of
+from gelato.ranking.protocols import sample_negatives
 from gelato.splits import EdgeSplit
 from gelato.training.loop import Clock
 from gelato.training.negatives import NegativePairs, PositiveBatches, UnbiasedNegatives
