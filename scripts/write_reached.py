@@ -1,27 +1,32 @@
 """Write what methods reached, from the recorded runs, into the README and their pages.
 
-The README, and a page of ``docs/models`` named after a method, hold their table between
-two comments: ``<!-- recorded -->`` and ``<!-- end of recorded -->``. What stands
-outside of them is written by hand.
+The README, the leaderboard, and a page of ``docs/models`` named after a method, hold
+their table between two comments: ``<!-- recorded -->`` and ``<!-- end of recorded -->``.
+What stands outside of them is written by hand.
 
     python scripts/write_reached.py
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
+
+from scipy.stats import t as student
 
 from gelato.io import write_text_atomic
-from gelato.paper.cells import Cell, cells
+from gelato.paper.cells import Cell, cells, marked, row_records
 from gelato.paper.document import paper_text, seed_text, spread
-from gelato.paper.experiment import read_experiment
+from gelato.paper.experiment import Experiment, Row, read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "models"
+LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 RESULTS = ROOT / "results"
 BEYOND = ("rivals", "stack")
 """The experiments with methods that are not in the paper."""
@@ -39,7 +44,7 @@ _HEADER = "| training | graph | AP, % | paper | AUC, % | paper | seeds |"
 
 def pages() -> list[Path]:
     """Return the pages that have a table."""
-    every = [README, *sorted(PAGES.glob("*.md"))]
+    every = [README, LEADERBOARD, *sorted(PAGES.glob("*.md"))]
     return [page for page in every if _BLOCK.search(page.read_text("utf-8"))]
 
 
@@ -88,6 +93,55 @@ def _partly(cell: Cell | None) -> str:
     return f"{_short(cell)} ({len(cell.values)} of {planned} runs)"
 
 
+def leaderboard() -> str:
+    """Return a table for every graph, the best average precision first."""
+    named = ("ap", *BEYOND, "gelato2")
+    rows = [row for name in named for row in read_experiment(name).rows]
+    parts = []
+    for dataset in read_experiment("ap").datasets:
+        entries = [_entry(row) for row in rows if row.dataset == dataset]
+        found = [entry for entry in entries if entry is not None]
+        found.sort(key=lambda entry: -entry[0])
+        lines = [f"| {i} | {text} |" for i, (_, text, _) in enumerate(found, 1)]
+        notes = [f"- {note}" for _, _, note in found if note]
+        head = [
+            "| | method | AP, all pairs | 95 % | AUC, all pairs | AP, sampled | runs |"
+        ]
+        head.append("|---:|---|---:|---:|---:|---:|---|")
+        block = [f"## {dataset}", "", *head, *lines, *([""] if notes else []), *notes]
+        parts.append("\n".join(block))
+    return "\n" + "\n\n".join(parts) + "\n\n"
+
+
+def _entry(row: Row) -> tuple[float, str, str] | None:
+    """Return a row's mean AP, its cells, and why it is not exact."""
+    records = row_records(row, RESULTS)
+    if not records:
+        return None
+    (ap,) = cells(_only(row), RESULTS, "ap")
+    (auc,) = cells(_only(row), RESULTS, "auc")
+    sampled = [r["biased_metrics"]["ap"] for r in records if r.get("biased_metrics")]
+    told = f"{100 * fmean(sampled):.1f}" if sampled else "-"
+    numbers = (f"{ap.mean:.2f}", _interval(ap), f"{auc.mean:.1f}", told)
+    seeds = seed_text(ap.seeds) if row.seeds != (None,) else "nothing is random"
+    note = f"{row.name}: {ap.why}" if ap.why else ""
+    return ap.mean or 0.0, " | ".join([marked(row.name, row), *numbers, seeds]), note
+
+
+def _only(row: Row) -> Experiment:
+    return replace(read_experiment("ap"), rows=(row,))
+
+
+def _interval(cell: Cell) -> str:
+    """Return the limits of the mean, of an estimate or over seeds."""
+    limits = cell.interval
+    if limits is None and cell.deviation is not None and cell.mean is not None:
+        runs = len(cell.values)
+        width = float(student.ppf(0.975, runs - 1)) * cell.deviation / math.sqrt(runs)
+        limits = cell.mean - width, cell.mean + width
+    return "-" if limits is None else f"{max(limits[0], 0):.2f} to {limits[1]:.2f}"
+
+
 def _short(cell: Cell | None) -> str:
     """Return the mean; ``~`` marks an estimate, ``<`` a shorter training."""
     if cell is None or not cell.values:
@@ -129,7 +183,10 @@ def _numbers(cell: Cell) -> tuple[str, str]:
 
 def refreshed(page: Path) -> str:
     """Return the text of a page with its table up to date."""
-    new = overview() if page == README else table(page.stem)
+    if page == LEADERBOARD:
+        new = leaderboard()
+    else:
+        new = overview() if page == README else table(page.stem)
     return _BLOCK.sub(lambda _: new, page.read_text("utf-8"))
 
 
