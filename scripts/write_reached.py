@@ -1,8 +1,8 @@
 """Write what methods reached, from the recorded runs, into the README and their pages.
 
 The README, the leaderboard, and a page of ``docs/models`` named after a method, hold
-their table between two comments: ``<!-- recorded -->`` and ``<!-- end of recorded -->``.
-What stands outside of them is written by hand.
+their table between two comments: ``<!-- recorded -->`` and
+``<!-- end of recorded -->``. What stands outside of them is written by hand.
 
     python scripts/write_reached.py
 """
