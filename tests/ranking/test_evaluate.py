@@ -191,3 +191,26 @@ def test_forecast_of_near_pairs_is_within_a_factor_of_two(benchmark, dataset):
     told = forecast(gelato.make("ac"), split.train_graph, positives=len(split.test))
     near = gelato.evaluate(gelato.make("ac"), split).counts.near_pairs
     assert near / 2 < told.near_pairs < near * 2
+
+
+def test_validation_edges_known_at_test_time_are_labelled():
+    from support.small_graphs import community_graph
+
+    split = gelato.split_edges(community_graph(), valid=0.2, test=0.2)
+    model = gelato.make("ra").fit(split)
+    plain = gelato.evaluate(model, split)
+    more = gelato.evaluate(model, split, known_edges="train+valid")
+    graph = split.graph.with_edges(split.known("test"))
+    scores = model.scorer(graph).score_rows(np.arange(split.graph.num_nodes))
+    assert more.ap == gelato.evaluate(scores, split).ap != plain.ap
+    assert more.to_dict()["known_edges"] == "train+valid"
+    assert more.label in repr(more)
+    assert "VALIDATION EDGES KNOWN" in more.label
+    assert not plain.label
+    for given, options in (
+        (scores, {}),
+        (model, {"part": "valid"}),
+        (model, {"known_edges": "all"}),
+    ):
+        with pytest.raises(UsageError):
+            gelato.evaluate(given, split, **{"known_edges": "train+valid"} | options)

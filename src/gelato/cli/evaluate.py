@@ -97,6 +97,12 @@ def evaluate(
         "by degree and distance with --json.",
         False,
     ),
+    known_edges: str = option(
+        "--known-edges NAME",
+        "What the model walks on when it ranks: train, or train+valid, as OGB allows "
+        "for test edges (labelled).",
+        "train",
+    ),
     save_split: Path | None = option("--save-split FILE", "Keep the split (.parquet)."),
     memory: str | None = MEMORY,
 ) -> None:
@@ -139,6 +145,7 @@ def evaluate(
     job = replace(
         job,
         per_node=per_node,
+        known_edges=known_edges,
         negatives=negatives,
         restricted=rule != CandidateOptions(),
     )
@@ -234,6 +241,7 @@ class _Job:
     candidates: Candidates
     long: LongOptions
     per_node: bool = False
+    known_edges: str = "train"
     negatives: Path | None = None
     restricted: bool = False
 
@@ -308,6 +316,7 @@ class _Job:
                 protocol=protocol,  # type: ignore[arg-type]
                 candidates=self.candidates if plain else None,
                 negatives=self.negatives if protocol == "given" else None,
+                known_edges=self.known_edges,  # type: ignore[arg-type]
                 progress=progress,
                 **special,
             )

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 Ranked = Literal["all", "sampled", "degree-corrected", "heart", "given", "estimated"]
 Part = Literal["valid", "test"]
+KnownEdges = Literal["train", "train+valid"]
+VALIDATION_KNOWN = "VALIDATION EDGES KNOWN"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,8 @@ class Evaluation:
     own : RankCounts, optional
         Where each positive has negatives of its own: counts among these, from which
         MRR and hits follow. Everything else pools them.
+    known_edges : {"train", "train+valid"}
+        What the model walked on.
     """
 
     counts: RankCounts
@@ -81,6 +85,7 @@ class Evaluation:
     estimate: Estimate | None = None
     per_node: dict[str, Any] | None = None
     own: RankCounts | None = None
+    known_edges: KnownEdges = "train"
 
     @property
     def ap(self) -> float:
@@ -119,8 +124,9 @@ class Evaluation:
 
     @property
     def label(self) -> str:
-        """What tables call the protocol; nothing where all pairs were ranked."""
-        return LABELS.get(self.protocol, "")
+        """What tables call these numbers; nothing for all pairs by training edges."""
+        more = "" if self.known_edges == "train" else VALIDATION_KNOWN
+        return ", ".join(filter(None, (LABELS.get(self.protocol, ""), more)))
 
     @property
     def estimated(self) -> bool:
@@ -173,7 +179,7 @@ class Evaluation:
             "estimated": self.estimated,
             "part": self.part,
             "split": self.split,
-            "known_edges": "train",  # what a model walks on here
+            "known_edges": self.known_edges,  # what a model walks on here
             "positives": self.counts.num_positives,
             "negatives": self.counts.num_negatives,
             "near_pairs": self.counts.near_pairs,
@@ -238,7 +244,7 @@ class Evaluation:
         return html_facts(f"Evaluation, {self.part} edges", rows)
 
     def __repr__(self) -> str:
-        label = f"{self.label} negatives" if self.biased else "all pairs"
+        label = f"{self.label} negatives" if self.biased else self.label or "all pairs"
         limits = ""
         if self.estimate is not None:
             low, high = self.interval("ap")
@@ -262,6 +268,7 @@ def evaluate(
     candidates: Candidates | None = None,
     estimate: float | None = None,
     per_node: bool = False,
+    known_edges: KnownEdges = "train",
     resume: str | os.PathLike[str] | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -294,6 +301,9 @@ def evaluate(
     per_node : bool
         Also measure the list of each node that has held-out edges, in the same pass:
         recall, precision, NDCG, VCMPR and hits at k, MAP, MRR.
+    known_edges : {"train", "train+valid"}
+        With ``"train+valid"`` a model that was fitted on training edges walks on
+        validation edges, too, when it ranks test edges: a practice of OGB, labelled.
     resume : path, optional
         A folder that keeps counts so far. The same evaluation goes on from there
         after an interruption, and gives the same bits.
@@ -329,7 +339,8 @@ def evaluate(
             hint='Leave out estimate, and take protocol="all".',
         )
     split = as_split(split)
-    scorer = as_scorer(_honest(model, split), split.train_graph)
+    source = _honest(model, split)
+    scorer = as_scorer(source, _known_graph(source, split, part, known_edges))
     rule = candidates_of(split, part) if candidates is None else candidates
     positives = check_positives(split, part, rule)
     journal = None if resume is None else Journal(resume)
@@ -358,7 +369,15 @@ def evaluate(
     seconds = time.perf_counter() - started
     seconds += 0.0 if journal is None else journal.seconds_before
     return Evaluation(
-        counts, ranked, part, split.fingerprint, seconds, found, lists, own
+        counts,
+        ranked,
+        part,
+        split.fingerprint,
+        seconds,
+        found,
+        lists,
+        own,
+        known_edges,
     )
 
 
@@ -378,6 +397,26 @@ def _honest(source: Any, split: EdgeSplit) -> Any:
         return scores
 
     return score
+
+
+def _known_graph(
+    source: Any, split: EdgeSplit, part: Part, known_edges: KnownEdges
+) -> Graph:
+    """Return the edges that a model may walk on."""
+    if known_edges == "train":
+        return split.train_graph
+    if known_edges != "train+valid":
+        raise UsageError(
+            f"known_edges is {known_edges!r}, which is no part of a split.",
+            hint='Take "train" or "train+valid".',
+        )
+    if part != "test" or not isinstance(source, Scoring):
+        raise UsageError(
+            "Validation edges can be known to a model that ranks test edges; not to "
+            "given scores, nor while they are ranked themselves.",
+            hint='Give a model, and part="test".',
+        )
+    return split.graph.with_edges(split.known("test"))
 
 
 def _refuse_sampled_estimate(protocol: str) -> None:
