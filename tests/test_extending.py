@@ -108,8 +108,7 @@ def test_a_network_is_one_file_and_one_line(house, monkeypatch, capsys, tmp_path
     again = gelato.load(tmp_path / "run")
     rows = np.arange(5)
     np.testing.assert_array_equal(again.score_rows(rows), model.score_rows(rows))
-    # What stands in the line is what stands in the class.
-    assert (line[0], line[3]) == (type(model).name, type(model).summary)
+    assert line[0] == type(model).name
 
 
 def test_a_model_of_one_s_own_on_the_command_line(edges, capsys, tmp_path):

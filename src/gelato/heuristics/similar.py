@@ -69,23 +69,22 @@ class SharedAttributeScorer:
         )
         return bounds
 
+    @cached_property
+    def _lists(self) -> list[tuple[Any, ...]]:
+        """Both matrices as kernels take them, whatever scipy numbers them with."""
+        return [
+            (x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data)
+            for x in (self.attributes, self.transposed)
+        ]
+
     def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
         """Return the nodes that share an attribute with each row."""
         capacity = int(self.near_bounds[rows].sum())
         indptr = np.empty(len(rows) + 1, dtype=np.int64)
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)
-        x, xt = self.attributes, self.transposed
-        kernels.shared_attribute_rows(
-            rows,
-            (x.indptr, x.indices, x.data),
-            (xt.indptr, xt.indices, xt.data),
-            self.squares,
-            upper,
-            indptr,
-            columns,
-            scores,
-        )
+        given = (*self._lists, self.squares, upper)
+        kernels.shared_attribute_rows(rows, *given, indptr, columns, scores)
         return NearBlock(rows, indptr, columns[: indptr[-1]], scores[: indptr[-1]])
 
     def score_rows(self, rows: IntArray) -> FloatArray:

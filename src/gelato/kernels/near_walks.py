@@ -12,6 +12,9 @@ import numpy as np
 from gelato.kernels.compiled import kernel
 from gelato.kernels.counting import allowed, bin_of, tally_row
 
+# Not plain numbers: numba would compile a kernel anew for every literal it is given.
+_NONE, _ALL = np.int64(0), np.int64(-1)
+
 
 @kernel()
 def reach_bounds(indptr, indices, steps):
@@ -94,8 +97,8 @@ def walk_from(u, walks, done, steps, above, work):
         touched[0] = u
         count = 1
     for step in range(done, steps):
-        bound = above if step == steps - 1 else -1
-        count_next = 0
+        bound = above if step == steps - 1 else _ALL
+        count_next = _NONE
         for j in range(count):
             k = touched[j]
             value = current[k] if step == 0 else current[k] * factor[k]
@@ -130,12 +133,12 @@ def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
         Filled; as large as the sum of :func:`reach_bounds` over the rows.
     """
     first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, 0)
+    work = (first, second, nodes, more_nodes, _NONE)
     filled = 0
     out_indptr[0] = 0
     for i in range(rows.size):
         u = rows[i]
-        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
         values, _, touched, _, count = work
         for j in range(count):
             v = touched[j]
@@ -265,7 +268,7 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
         Changed in place.
     """
     first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, 0)
+    work = (first, second, nodes, more_nodes, _NONE)
     scores = np.empty(walks[0].size)
     bits = scores.view(np.int64)
     multiplier, scale, far_left, far_right = form
@@ -275,7 +278,7 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
     visited = 0
     for i in range(rows.size):
         u = rows[i]
-        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
         values, _, touched, _, _ = work
         count = _take_candidates(u, work, rule, upper, unrestricted)
         left = far_left[u]
@@ -334,7 +337,7 @@ def keep_walks(
         How many rows were walked, and how many candidates they gave.
     """
     first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, 0)
+    work = (first, second, nodes, more_nodes, _NONE)
     score = np.empty(1)
     bits = score.view(np.int64)
     multiplier, scale, far_left, far_right = form
@@ -346,7 +349,7 @@ def keep_walks(
         if kept + room[i] > out_scores.size:
             return i, kept
         u = rows[i]
-        work = walk_from(u, walks, 0, steps, u if upper else -1, work)
+        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
         values, _, touched, _, _ = work
         count = _take_candidates(u, work, rule, upper, unrestricted)
         left = far_left[u]
@@ -386,7 +389,7 @@ def pick_walks(pairs, walks, back, steps, form, out):
     """
     n = walks[0].size - 1
     first, second, nodes, more_nodes = work_arrays(n)
-    work = (first, second, nodes, more_nodes, 0)
+    work = (first, second, nodes, more_nodes, _NONE)
     incoming = np.zeros(n)
     score = np.empty(1)
     bits = score.view(np.int64)
@@ -396,12 +399,12 @@ def pick_walks(pairs, walks, back, steps, form, out):
         u, stop = pairs[start, 0], start
         while stop < pairs.shape[0] and pairs[stop, 0] == u:
             stop += 1
-        work = walk_from(u, walks, 0, steps - 1, -1, work)
+        work = walk_from(u, walks, _NONE, steps - 1, _ALL, work)
         whole = _walks_ahead(walks, work) < _gathering_cost(
             pairs[start:stop], back, work
         )
         if whole:
-            work = walk_from(u, walks, steps - 1, steps, -1, work)
+            work = walk_from(u, walks, steps - 1, steps, _ALL, work)
         for p in range(start, stop):
             v = pairs[p, 1]
             if whole:

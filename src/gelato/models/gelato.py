@@ -24,7 +24,6 @@ from gelato.models.enhanced import (
 from gelato.models.mlp import LEARNING_RATES, MLP, PairTrained
 from gelato.models.trained import DROPOUTS, fill_module
 from gelato.nn.enhancement import EnhancedGraph
-from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.similarity import BlockSimilarity
 from gelato.nn.two_steps import HeuristicMixture
 from gelato.parameters import Dimension, choice, function, number
@@ -275,13 +274,8 @@ class Gelato(PairTrained, EnhancedModel):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 return self.pair_model(graph)
-        return PairMLP(
-            2 * graph.num_attributes,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            chunk=self.chunk,
-            seed=int(self.seed),
-        )
+        made: nn.Module = super()._module(graph)
+        return made
 
     def _check_split(self, split: EdgeSplit) -> None:
         graph = split.train_graph

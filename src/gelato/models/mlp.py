@@ -38,6 +38,15 @@ class PairTrained(TrainedModel):
                 hint='Use training="biased", or leave redraw out.',
             )
 
+    def _module(self, graph: Graph, stored: Any = None) -> Any:
+        return PairMLP(
+            2 * graph.num_attributes,
+            hidden=self.hidden,
+            dropout=self.dropout,
+            chunk=self.chunk,
+            seed=int(self.seed),
+        )
+
 
 class MLP(PairTrained):
     """Gelato's pair MLP, trained directly for link prediction (the paper's MLP).
@@ -120,15 +129,6 @@ class MLP(PairTrained):
         newer = super().with_graph(graph)
         refuse_other_attributes(self._fitted_graph(), newer.graph_)
         return newer
-
-    def _module(self, graph: Graph, stored: Any = None) -> PairMLP:
-        return PairMLP(
-            2 * graph.num_attributes,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            chunk=self.chunk,
-            seed=int(self.seed),
-        )
 
     def _task(self, split: EdgeSplit) -> PairMLPTask:
         return PairMLPTask(

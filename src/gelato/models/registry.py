@@ -1,11 +1,13 @@
 """Model names and the classes behind them, loaded when first asked for.
 
-What a model is stands on its class. Only what a list of names needs stands here, as
-text, so that ``gelato list`` is instant; heuristics are found in their own folder.
+What a model is stands on its class; here stands where that is. Lists of names are made
+from the text of the files, so that ``gelato list`` imports none of them; heuristics are
+found in their own folder.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -39,14 +41,20 @@ ENTRY_POINTS = "gelato.models"
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered model: where it lives and what it is, in a few words."""
+    """A registered model: where it lives and, in a few words, what it is."""
 
     name: str
     kind: str
     place: str
     """Module and class, ``gelato.models.mlp:MLP``."""
-    summary: str
+    told: str = ""
+    """What it is; default: what the class says in the text of its file."""
     factory: Callable[..., Any] | None = None
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+        return self.told or ("" if self.factory else _written_summary(self.place))
 
     def load(self) -> Callable[..., Any]:
         """Return the class, importing its module if need be."""
@@ -57,116 +65,43 @@ class Entry:
         return loaded
 
 
-# A model is one line here. Summaries are those of the classes.
+@cache
+def _written_summary(place: str) -> str:
+    """Return a class's summary from the text of its file; importing loads torch."""
+    module, _, name = place.partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    text = Path(str(spec.origin)).read_text(encoding="utf-8")
+    (found,) = (
+        line.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+        for line in node.body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "summary"
+    )
+    return str(ast.literal_eval(found))
+
+
+# A model is one line here.
 _BUILTIN = (
-    (
-        "cos+ac",
-        "both",
-        "models.two_stage:CosineAutocovariance",
-        "autocovariance on edges and attribute-similar pairs",
-    ),
-    (
-        "stack",
-        "both",
-        "models.stack:Stack",
-        "trees on pair features, learned from hidden edges",
-    ),
-    (
-        "mlp",
-        "trained",
-        "models.mlp:MLP",
-        "pair MLP on attributes alone, trained for link prediction",
-    ),
-    (
-        "mlp+ac",
-        "trained",
-        "models.two_stage:MLPAutocovariance",
-        "autocovariance on edges weighed by a separately trained MLP",
-    ),
-    (
-        "mlp+cos+ac",
-        "trained",
-        "models.two_stage:MLPCosineAutocovariance",
-        "autocovariance on edges and similar pairs, weighed by an MLP and cosine",
-    ),
-    (
-        "gelato",
-        "trained",
-        "models.gelato:Gelato",
-        "graph enhanced by a learned MLP, ranked by autocovariance",
-    ),
-    (
-        "gelato2",
-        "trained",
-        "models.gelato2:Gelato2",
-        "walks on learned edge weights, combined by a learned readout",
-    ),
-    (
-        "gae",
-        "gnn",
-        "baselines.gae:GAE",
-        "graph auto-encoder: graph convolutions, inner products",
-    ),
-    (
-        "hgcn",
-        "gnn",
-        "baselines.hyperbolic:HGCN",
-        "hyperbolic graph convolutions on the Poincare ball",
-    ),
-    (
-        "lgcn",
-        "gnn",
-        "baselines.hyperbolic:LGCN",
-        "Lorentzian graph convolutions on the hyperboloid",
-    ),
-    (
-        "tlc-gnn",
-        "gnn",
-        "baselines.tlc_gnn.model:TLCGNN",
-        "graph convolutions and persistence images of loops around a pair",
-    ),
-    (
-        "bscnets",
-        "gnn",
-        "baselines.bscnets:BScNets",
-        "graph convolutions and block Hodge Laplacians of sampled edges",
-    ),
-    (
-        "neo-gnn",
-        "gnn",
-        "baselines.neo_gnn:NeoGNN",
-        "learned neighbourhood overlaps and graph convolutions",
-    ),
-    (
-        "ncn",
-        "gnn",
-        "baselines.ncn:NCN",
-        "graph convolutions and sums of common neighbours' states",
-    ),
-    (
-        "refined-gae",
-        "gnn",
-        "baselines.refined_gae:RefinedGAE",
-        "linear graph convolutions, a deep net on the product of states",
-    ),
-    (
-        "nbfnet",
-        "gnn",
-        "baselines.nbfnet.model:NBFNet",
-        "encodings of all paths by a learned Bellman-Ford recursion",
-    ),
-    (
-        "seal",
-        "gnn",
-        "baselines.seal.model:SEAL",
-        "graph classifier on the labelled subgraph of each pair",
-    ),
-    (
-        "walkpool",
-        "gnn",
-        "baselines.walkpool.model:WalkPool",
-        "learned walks on the subgraph of each pair, with and without its edge",
-    ),
+    ("cos+ac", "both", "models.two_stage:CosineAutocovariance"),
+    ("stack", "both", "models.stack:Stack"),
+    ("mlp", "trained", "models.mlp:MLP"),
+    ("mlp+ac", "trained", "models.two_stage:MLPAutocovariance"),
+    ("mlp+cos+ac", "trained", "models.two_stage:MLPCosineAutocovariance"),
+    ("gelato", "trained", "models.gelato:Gelato"),
+    ("gelato2", "trained", "models.gelato2:Gelato2"),
+    ("gae", "gnn", "baselines.gae:GAE"),
+    ("hgcn", "gnn", "baselines.hyperbolic:HGCN"),
+    ("lgcn", "gnn", "baselines.hyperbolic:LGCN"),
+    ("tlc-gnn", "gnn", "baselines.tlc_gnn.model:TLCGNN"),
+    ("bscnets", "gnn", "baselines.bscnets:BScNets"),
+    ("neo-gnn", "gnn", "baselines.neo_gnn:NeoGNN"),
+    ("ncn", "gnn", "baselines.ncn:NCN"),
+    ("refined-gae", "gnn", "baselines.refined_gae:RefinedGAE"),
+    ("nbfnet", "gnn", "baselines.nbfnet.model:NBFNet"),
+    ("seal", "gnn", "baselines.seal.model:SEAL"),
+    ("walkpool", "gnn", "baselines.walkpool.model:WalkPool"),
 )
 
 
@@ -182,8 +117,8 @@ def _registry() -> dict[str, Entry]:
         )
         for one in listed().values()
     }
-    for name, kind, place, summary in _BUILTIN:
-        found[name] = Entry(name, kind, f"gelato.{place}", summary)
+    for name, kind, place in _BUILTIN:
+        found[name] = Entry(name, kind, f"gelato.{place}")
     for point in entry_points(group=ENTRY_POINTS):
         source = point.dist.name if point.dist is not None else point.module
         # A name that is taken stays what it is.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -71,6 +71,7 @@ class TrainedModel(Model):
     steps_: int
     module_: Any
     _options: FitOptions = PLAIN
+    _rehearsing = False
     _prefix: ClassVar[str] = ""  # of the names of stored weights
     later_parameters: ClassVar[tuple[str, ...]] = ("redraw",)
 
@@ -128,9 +129,14 @@ class TrainedModel(Model):
         fresh._start(split.train_graph)
         return fresh
 
-    def rehearsal(self) -> AbstractContextManager[None]:
-        """Return a context in which a training begins without long preparation."""
-        return nullcontext()
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Let trainings begin without long preparation, to time their steps."""
+        self._rehearsing = True
+        try:
+            yield
+        finally:
+            self._rehearsing = False
 
     def preparation_seconds(self, split: EdgeSplit) -> float:
         """Return about how long it takes until training begins."""

@@ -160,9 +160,6 @@ class MLPAutocovariance(PairTrained, EnhancedModel):
         self._weigh(mlp, split)
         return self
 
-    def _module(self, graph: Graph, stored: Any = None) -> Any:
-        return MLP(**self.mlp_parameters())._module(graph)
-
     def _task(self, split: EdgeSplit) -> PairMLPTask:
         self.mlp_ = MLP(**self.mlp_parameters())
         self.mlp_._begin(split)

@@ -232,7 +232,10 @@ def _add(
 def candidate_rule(candidates: AllPairs) -> tuple[Any, ...]:
     """Return a rule as the arguments that kernels take."""
     known = candidates.excluded_rows
-    return (known.indptr, known.indices, *candidates.masks, candidates.directed)
+    # In one type: scipy's has 32 bits where nothing is excluded, and kernels would be
+    # compiled anew for that.
+    listed = (x.astype(np.int64, copy=False) for x in (known.indptr, known.indices))
+    return (*listed, *candidates.masks, candidates.directed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,8 @@ All sums of a pair are added in an order that its own subgraph decides, so that 
 has the same bits in every list of pairs.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -50,7 +52,7 @@ _GROUP = 24
 
 
 @kernel(inline="always")
-def tanh(x: Any) -> Any:
+def tanh(x):
     """Return tanh to about 1e-6, by operations that fill vector registers.
 
     Lambert's continued fraction at x / 4, then the double angle twice.
@@ -72,9 +74,7 @@ def tanh(x: Any) -> Any:
 
 
 @kernel()
-def _average(
-    count: int, rows: Any, columns: Any, scale: Any, y: Any, bias: Any, out: Any
-) -> None:
+def _average(count, rows, columns, scale, y, bias, out):
     """Write tanh of averages over neighbours and the node itself, plus a bias."""
     total = np.empty(y.shape[1], np.float32)
     for i in range(count):
@@ -89,9 +89,7 @@ def _average(
 
 
 @kernel()
-def _states(
-    count: int, nodes: Any, labels: Any, rows: Any, columns: Any, net: Any, work: Any
-) -> None:
+def _states(count, nodes, labels, rows, columns, net, work):
     """Fill ``work`` with the outputs of the four graph convolutions."""
     label_rows, node_rows, weights, biases, last = net[:5]
     y, states, keys, scale = work
@@ -120,7 +118,7 @@ def _states(
 
 
 @kernel()
-def _falling_order(count: int, keys: Any) -> Any:
+def _falling_order(count, keys):
     """Return the positions of the first keys, largest first, ties in their order."""
     turned = np.empty(count, np.float32)
     for i in range(count):
@@ -129,7 +127,7 @@ def _falling_order(count: int, keys: Any) -> Any:
 
 
 @kernel()
-def _keep(count: int, net: Any, work: Any, keys_out: Any, vectors: Any) -> int:
+def _keep(count, net, work, keys_out, vectors):
     """Write the keys, largest first, and the vectors of the nodes that are kept."""
     convolution, of_key, bias = net[5:]
     y, states, keys, _ = work
@@ -156,7 +154,7 @@ def _keep(count: int, net: Any, work: Any, keys_out: Any, vectors: Any) -> int:
 
 
 @kernel()
-def _merge(u: int, v: int, balls: Any, vectors: Any) -> int:
+def _merge(u, v, balls, vectors):
     """Write the vectors of the largest keys of two balls; return how many."""
     start, _, keys, known = balls
     i, j, kept = start[u], start[v], 0
@@ -172,7 +170,7 @@ def _merge(u: int, v: int, balls: Any, vectors: Any) -> int:
 
 
 @kernel()
-def _pool(vectors: Any, kept: int, bias: Any, profile: Any) -> None:
+def _pool(vectors, kept, bias, profile):
     """Write the larger of every two neighbours; missing nodes have only the bias."""
     for c in range(CHANNELS):
         absent = max(bias[c], np.float32(0.0))
@@ -183,7 +181,7 @@ def _pool(vectors: Any, kept: int, bias: Any, profile: Any) -> None:
 
 
 @kernel()
-def _finish(count: int, profiles: Any, head: Any, work: Any, out: Any) -> None:
+def _finish(count, profiles, head, work, out):
     """Write the logits of profiles: a convolution and two linear layers."""
     second, second_bias, third, third_bias, last = head
     windows, middle, hidden = work
@@ -208,7 +206,7 @@ def _finish(count: int, profiles: Any, head: Any, work: Any, out: Any) -> None:
 
 
 @kernel()
-def _make_work(most: int, width: int) -> Any:
+def _make_work(most, width):
     return (
         np.empty((most, width), np.float32),
         np.empty((3, most, width), np.float32),
@@ -218,7 +216,7 @@ def _make_work(most: int, width: int) -> Any:
 
 
 @kernel()
-def sort_balls(graph: Any, hops: int, limit: int, net: Any, balls: Any) -> None:
+def sort_balls(graph, hops, limit, net, balls):
     """Fill the sorted lists of all balls, their centres labelled 1 and all else 0.
 
     ``balls`` is (start, sizes, keys, vectors); the lists of node u are at
@@ -246,9 +244,7 @@ def sort_balls(graph: Any, hops: int, limit: int, net: Any, balls: Any) -> None:
 
 
 @kernel()
-def _cut_and_keep(
-    u: int, v: int, graph: Any, cut: Any, net: Any, local: Any, work: Any, kept: Any
-) -> Any:
+def _cut_and_keep(u, v, graph, cut, net, local, work, kept):
     """Run the network on a pair's subgraph; return how many are kept, and columns."""
     place, nodes, rows, columns, labels, walked = local
     hops, limit, last_label = cut[0], cut[1], cut[3]
@@ -262,7 +258,7 @@ def _cut_and_keep(
 
 
 @kernel()
-def _make_head_work(half: int, head: Any) -> Any:
+def _make_head_work(half, head):
     places = half - WIDTH + 1
     return (
         np.empty((_GROUP * places, WIDTH * CHANNELS), np.float32),
@@ -272,9 +268,7 @@ def _make_head_work(half: int, head: Any) -> Any:
 
 
 @kernel()
-def score_pairs(
-    pairs: Any, graph: Any, cut: Any, net: Any, balls: Any, head: Any, out: Any
-) -> None:
+def score_pairs(pairs, graph, cut, net, balls, head, out):
     """Write the logits of pairs, which are best sorted by their first node.
 
     Parameters

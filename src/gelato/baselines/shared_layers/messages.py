@@ -72,6 +72,11 @@ def average_rows(indptr, indices, root, dense, out, start, stop):  # type: ignor
 Array = npt.NDArray[Any]
 
 
+def _plain(matrix: sp.csr_array) -> tuple[Array, Array]:
+    """Return bounds and indices in the types that kernels are compiled for."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+
+
 class SparseMatrix:
     """A sparse matrix whose transpose is at hand for gradients.
 
@@ -97,7 +102,7 @@ class SparseMatrix:
         rows.sort_indices()
         self.shape: tuple[int, int] = rows.shape
         self.values = torch.from_numpy(rows.data.astype(dtype))
-        self._rows = (rows.indptr, rows.indices)
+        self._rows = _plain(rows)
 
     def rows(self, wanted: Tensor) -> SparseMatrix:
         """Return a matrix of some of the rows."""
@@ -136,7 +141,7 @@ class SparseMatrix:
         turned = sp.csr_array(
             sp.csr_array((places, indices, indptr), shape=self.shape).T
         )
-        return turned.indptr, turned.indices, turned.data
+        return *_plain(turned), turned.data
 
     @cached_property
     def _turned_values(self) -> Array:

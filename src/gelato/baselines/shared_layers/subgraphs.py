@@ -6,6 +6,8 @@ local CSR list neighbours. Arrays of the size of the graph are made once per cal
 left as they were found, so that a pair costs what its subgraph costs.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ _RUN = 8
 
 # numba takes many seconds to compile its own stable argsort, in every kernel anew.
 @kernel()
-def stable_order(keys: Any, order: Any, spare: Any) -> Any:
+def stable_order(keys, order, spare):
     """Return the positions of ascending keys, equal ones in their order.
 
     ``order`` and ``spare`` are arrays as long as ``keys``; one of them is returned.
@@ -60,7 +62,7 @@ def stable_order(keys: Any, order: Any, spare: Any) -> Any:
 
 
 @kernel()
-def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
+def cut_hop(nodes, start, stop, limit, place):
     """Keep as many of ``nodes[start:stop]`` as fit below ``limit``; return the end.
 
     Which ones follows from a scramble of their numbers, not from the numbers: those
@@ -83,9 +85,7 @@ def cut_hop(nodes: Any, start: int, stop: int, limit: int, place: Any) -> int:
 
 
 @kernel()
-def gather(
-    count: int, graph: Any, hops: int, limit: int, place: Any, nodes: Any
-) -> int:
+def gather(count, graph, hops, limit, place, nodes):
     """Add to the first ``count`` nodes all within some hops; return how many.
 
     Parameters
@@ -123,14 +123,14 @@ def gather(
 
 
 @kernel()
-def forget(count: int, place: Any, nodes: Any) -> None:
+def forget(count, place, nodes):
     """Clear ``place`` again."""
     for i in range(count):
         place[nodes[i]] = 0
 
 
 @kernel()
-def count_edges(count: int, graph: Any, place: Any, nodes: Any) -> int:
+def count_edges(count, graph, place, nodes):
     """Return the number of entries of a local CSR, the pair's own edge left out."""
     indptr, indices = graph
     found = 0
@@ -143,15 +143,7 @@ def count_edges(count: int, graph: Any, place: Any, nodes: Any) -> int:
 
 
 @kernel()
-def induce(
-    count: int,
-    graph: Any,
-    place: Any,
-    nodes: Any,
-    own: int,
-    rows: Any,
-    columns: Any,
-) -> Any:
+def induce(count, graph, place, nodes, own, rows, columns):
     """Write the local CSR of a subgraph; return its columns, moved if they grew.
 
     Parameters
@@ -186,9 +178,7 @@ def induce(
 
 
 @kernel()
-def _distances(
-    start: int, without: int, rows: Any, columns: Any, queue: Any, out: Any
-) -> None:
+def _distances(start, without, rows, columns, queue, out):
     """Write distances from a local node with another one deleted; -1 if none."""
     out[:] = -1
     out[start] = 0
@@ -205,9 +195,7 @@ def _distances(
 
 
 @kernel()
-def label(
-    count: int, rows: Any, columns: Any, work: Any, last: int, labels: Any
-) -> None:
+def label(count, rows, columns, work, last, labels):
     """Write the double-radius labels of a subgraph whose own edge is left out.
 
     With distances x and y to both ends, each with the other end deleted, and
@@ -228,7 +216,7 @@ def label(
 
 
 @kernel()
-def subgraph_sizes(pairs: Any, graph: Any, hops: int, limit: int, out: Any) -> None:
+def subgraph_sizes(pairs, graph, hops, limit, out):
     """Write the nodes and the entries of the local CSR of every pair, ``(p, 2)``."""
     place = np.zeros(graph[0].size - 1, np.int32)
     nodes = np.empty(place.size, np.int32)
@@ -241,7 +229,7 @@ def subgraph_sizes(pairs: Any, graph: Any, hops: int, limit: int, out: Any) -> N
 
 
 @kernel()
-def ball_sizes(graph: Any, hops: int, out: Any) -> None:
+def ball_sizes(graph, hops, out):
     """Write how many nodes are within some hops of every node, itself included."""
     place = np.zeros(out.size, np.int32)
     nodes = np.empty(out.size, np.int32)
@@ -252,16 +240,7 @@ def ball_sizes(graph: Any, hops: int, out: Any) -> None:
 
 
 @kernel()
-def _pack(
-    pairs: Any,
-    graph: Any,
-    hops: int,
-    limit: int,
-    own: int,
-    last: int,
-    start: Any,
-    out: Any,
-) -> None:
+def _pack(pairs, graph, hops, limit, own, last, start, out):
     """Fill the arrays of :class:`Packed`."""
     all_nodes, all_labels, all_rows, all_columns = out
     place = np.zeros(graph[0].size - 1, np.int32)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -316,7 +315,6 @@ class TLCGNN(GNNModel):
         "photo": {"normalise": False},
         "computers": {"normalise": False},
     }
-    _rehearsing = False
 
     hidden: int = whole(100)
     dimensions: int = whole(16)
@@ -333,15 +331,6 @@ class TLCGNN(GNNModel):
         super()._keep(task)
         if self._options.folder is not None:
             PartFolder.clear(self._options.folder)
-
-    @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """Compute no images meanwhile, to time the steps of a training."""
-        self._rehearsing = True
-        try:
-            yield
-        finally:
-            self._rehearsing = False
 
     def untrained(self, split: EdgeSplit) -> Self:
         """Return a copy with its first weights and no images, to time ranking."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, cast
@@ -362,8 +360,6 @@ class WalkPool(SubgraphModel):
     name = "walkpool"
     summary = "learned walks on the subgraph of each pair, with and without its edge"
 
-    _rehearsing = False
-
     search_space: ClassVar = {
         "lr": Dimension((0.00005, 0.0005, 0.005), 2e-5, 2e-2, log=True),
         "hops": Dimension((2, 1)),
@@ -408,15 +404,6 @@ class WalkPool(SubgraphModel):
             validate_exact_every=None,
             seed=self.seed,
         )
-
-    @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """Let trainings begin with an auto-encoder that was not trained."""
-        self._rehearsing = True
-        try:
-            yield
-        finally:
-            self._rehearsing = False
 
     def preparation_seconds(self, split: EdgeSplit) -> float:
         """Forecast the training of the auto-encoder."""

@@ -6,9 +6,9 @@ R^2, R^3 and R^4 are three products of sparse rows with dense ones. All that is 
 R^5 .. R^8 are traces and four entries: those of R, R^2, R^3 and R^4 times R^4.
 """
 
-from __future__ import annotations
+# mypy: disable-error-code="no-untyped-def"
 
-from typing import Any
+from __future__ import annotations
 
 import numpy as np
 
@@ -31,7 +31,7 @@ _FAST = {"reassoc", "contract"}  # sums by vectors, always in the same order
 
 
 @kernel(fastmath=_FAST)
-def _dot(a: Any, b: Any) -> Any:
+def _dot(a, b):
     total = np.float32(0.0)
     for k in range(a.size):
         total += a[k] * b[k]
@@ -39,7 +39,7 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 @kernel()
-def _turn(a: Any, out: Any) -> None:
+def _turn(a, out):
     """Write the transpose, by blocks that stay in the cache."""
     count = a.shape[0]
     for top in range(0, count, _BLOCK):
@@ -50,7 +50,7 @@ def _turn(a: Any, out: Any) -> None:
 
 
 @kernel()
-def step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
+def step(rows, columns, values, right, out):
     """Write ``R @ right``."""
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
@@ -62,7 +62,7 @@ def step(rows: Any, columns: Any, values: Any, right: Any, out: Any) -> None:
 
 
 @kernel()
-def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
+def _square(rows, columns, values, out):
     """Write ``R @ R``."""
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
@@ -74,7 +74,7 @@ def _square(rows: Any, columns: Any, values: Any, out: Any) -> None:
 
 
 @kernel()
-def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
+def follow(rows, columns, values, flat, out):
     """Write returns, crossings and traces of R^2 .. R^8, ``(3, POWERS)``.
 
     Parameters
@@ -121,7 +121,7 @@ def follow(rows: Any, columns: Any, values: Any, flat: Any, out: Any) -> None:
 
 
 @kernel()
-def _average(count: int, rows: Any, columns: Any, scale: Any, y: Any, out: Any) -> None:
+def _average(count, rows, columns, scale, y, out):
     """Write averages over neighbours and the node itself."""
     for i in range(count):
         for k in range(y.shape[1]):
@@ -135,9 +135,7 @@ def _average(count: int, rows: Any, columns: Any, scale: Any, y: Any, out: Any) 
 
 
 @kernel()
-def _convolve(
-    count: int, nodes: Any, rows: Any, columns: Any, net: Any, work: Any
-) -> None:
+def _convolve(count, nodes, rows, columns, net, work):
     """Fill the outputs of both graph convolutions."""
     first, _, _, second, biases = net[:5]
     y, one, two, scale = work[:4]
@@ -158,7 +156,7 @@ def _convolve(
 
 
 @kernel()
-def _attend(count: int, nodes: Any, side: int, net: Any, work: Any) -> None:
+def _attend(count, nodes, side, net, work):
     """Fill queries (side 0) or keys (side 1) of the nodes."""
     of_nodes, inner, outer, biases = net[1:3][side], net[5], net[6], net[7]
     y, one, two, _, part, sides = work
@@ -176,7 +174,7 @@ def _attend(count: int, nodes: Any, side: int, net: Any, work: Any) -> None:
 
 
 @kernel()
-def _normalise(count: int, rows: Any, scores: Any, joined: bool, values: Any) -> None:
+def _normalise(count, rows, scores, joined, values):
     """Write the softmax of every row; without the pair's own edge if not ``joined``."""
     for i in range(count):
         first = rows[i] + (1 if i < 2 and not joined else 0)
@@ -193,9 +191,7 @@ def _normalise(count: int, rows: Any, scores: Any, joined: bool, values: Any) ->
 
 
 @kernel()
-def _profile(
-    count: int, rows: Any, columns: Any, sides: Any, flat: Any, out: Any
-) -> None:
+def _profile(count, rows, columns, sides, flat, out):
     """Write the profile of a pair, given queries and keys of its nodes."""
     width = sides.shape[2] // HEADS
     scores = np.empty(rows[count], np.float64)
@@ -224,7 +220,7 @@ def _profile(
 
 
 @kernel()
-def _classify(count: int, profiles: Any, layers: Any, room: Any, out: Any) -> None:
+def _classify(count, profiles, layers, room, out):
     """Write the logits of profiles by linear layers with ReLUs in between."""
     left = profiles
     for layer in range(len(layers)):
@@ -243,7 +239,7 @@ def _classify(count: int, profiles: Any, layers: Any, room: Any, out: Any) -> No
 
 
 @kernel()
-def _make_work(most: int, net: Any) -> Any:
+def _make_work(most, net):
     width = net[0].shape[1]
     return (
         np.empty((most, width), np.float32),
@@ -256,9 +252,7 @@ def _make_work(most: int, net: Any) -> Any:
 
 
 @kernel()
-def score_pairs(
-    pairs: Any, graph: Any, cut: Any, net: Any, layers: Any, out: Any
-) -> None:
+def score_pairs(pairs, graph, cut, net, layers, out):
     """Write the logits of pairs.
 
     Parameters
@@ -307,7 +301,7 @@ _LONGEST = POWERS + 1
 
 
 @kernel()
-def _trace_gradient(rows: Any, columns: Any, values: Any, g: Any, flat: Any) -> Any:
+def _trace_gradient(rows, columns, values, g, flat):
     """Return the transposed gradient of the traces: the sum of t g_t R^(t-1)."""
     count = rows.size - 1
     size = count * count
@@ -327,7 +321,7 @@ def _trace_gradient(rows: Any, columns: Any, values: Any, g: Any, flat: Any) -> 
 
 
 @kernel()
-def _walks_before(rows: Any, columns: Any, values: Any, end: int, out: Any) -> None:
+def _walks_before(rows, columns, values, end, out):
     """Write the row of one end of R^0 .. R^7."""
     out[:] = 0
     out[0, end] = 1
@@ -338,9 +332,7 @@ def _walks_before(rows: Any, columns: Any, values: Any, end: int, out: Any) -> N
 
 
 @kernel()
-def _walks_after(
-    rows: Any, columns: Any, values: Any, end: int, g: Any, out: Any
-) -> None:
+def _walks_after(rows, columns, values, end, g, out):
     """Write what follows step 1 .. 8 of walks from one end, times its gradient."""
     out[:] = 0
     for k in range(_LONGEST - 1, -1, -1):
@@ -356,9 +348,7 @@ def _walks_after(
 
 
 @kernel()
-def _unfollow(
-    rows: Any, columns: Any, values: Any, g: Any, flat: Any, room: Any, out: Any
-) -> None:
+def _unfollow(rows, columns, values, g, flat, room, out):
     """Write the gradient at every entry of R, given that of its sums."""
     count = rows.size - 1
     traces = _trace_gradient(rows, columns, values, g[2], flat)
@@ -379,7 +369,7 @@ def _unfollow(
 
 
 @kernel()
-def _one(packed: Any, pair: int, rows: Any, columns: Any) -> Any:
+def _one(packed, pair, rows, columns):
     """Write the CSR of one subgraph with nodes from 0; return its entries' bounds."""
     start, all_rows, all_columns = packed
     first, last = start[pair], start[pair + 1]
@@ -392,7 +382,7 @@ def _one(packed: Any, pair: int, rows: Any, columns: Any) -> Any:
 
 
 @kernel()
-def _room(packed: Any, first: int, last: int) -> Any:
+def _room(packed, first, last):
     """Return room for the largest of some subgraphs: rows, columns, nodes."""
     start, rows, _ = packed
     nodes = entries = 1
@@ -403,7 +393,7 @@ def _room(packed: Any, first: int, last: int) -> Any:
 
 
 @kernel()
-def follow_packed(packed: Any, values: Any, first: int, last: int, out: Any) -> None:
+def follow_packed(packed, values, first, last, out):
     """Write returns, crossings and traces of R^2 .. R^8 of some subgraphs.
 
     Parameters
@@ -427,9 +417,7 @@ def follow_packed(packed: Any, values: Any, first: int, last: int, out: Any) -> 
 
 
 @kernel()
-def unfollow_packed(
-    packed: Any, values: Any, gradient: Any, first: int, last: int, out: Any
-) -> None:
+def unfollow_packed(packed, values, gradient, first, last, out):
     """Write the gradients ``(channels, e)`` of entries; see :func:`follow_packed`."""
     rows, columns, most = _room(packed, first, last)
     flat = np.empty((2, most * most), values.dtype)
