@@ -38,11 +38,12 @@ METHOD = (
     "training",
     "models",
 )
-# Rooms and files of later work: the stack, the ridge walk, Gelato 2, more heuristics and
-# networks, and kernels that wait with compiling.
+# Rooms and files of later work: the stack, the ridge walk, Gelato 2, more heuristics,
+# two more networks, and kernels that wait with compiling.
 LATER = (
     "baselines/ncn.py",
     "baselines/refined_gae.py",
+    "baselines/shared_layers/normed_net.py",
     "heuristics/eigenvectors.py",
     "heuristics/linear.py",
     "heuristics/overlaps.py",
