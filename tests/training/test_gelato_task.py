@@ -16,7 +16,7 @@ from gelato.nn.enhancement import enhance
 from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges
 from gelato.training.dense_task import DenseTask
-from gelato.training.gelato_task import GelatoTask, StepSettings, hide_edges
+from gelato.training.gelato_task import GelatoTask, Step, StepSettings, hide_edges
 from support.small_graphs import community_graph
 
 
@@ -105,7 +105,8 @@ class TestLeakage:
                 return task.standardised_dense(task.trained(), positives).numpy()
         hidden, weights = task.hide(task.trained(), positives)
         everything = task.structure.all_pairs()
-        return task.scores.score(weights, hidden, positives, everything)
+        step = Step((1, 0), weights, hidden, positives)
+        return task.scores.score(step, everything)
 
     def reweighed(self, graph, positives, factor):
         weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights

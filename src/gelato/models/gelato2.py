@@ -30,16 +30,14 @@ from gelato.nn.enhancement import EnhancedGraph
 from gelato.nn.readout import ReadoutGraph, ReadoutModule, ReadoutScorer
 from gelato.nn.similarity import SimilarityPairs, pair_similarity
 from gelato.parameters import Dimension, constant, number, whole
-from gelato.ranking import all_pairs, rank_counts
 from gelato.ranking.best import best_candidates
 from gelato.ranking.scorers import ClosedForm, WalkScorer
 from gelato.splits import EdgeSplit
 from gelato.stacking.node_attributes import AttributeBasis
 from gelato.storage import Run
-from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.loop import Clock, Task, Training
-from gelato.training.negatives import NegativePairs, PositiveBatches
-from gelato.training.validation import REPORTED, validation_values
+from gelato.training.loop import Task, Training
+from gelato.training.negatives import NegativePairs
+from gelato.training.validation import RankedTask
 
 HARD = 10
 """Hard negatives per training edge; a step draws some of them."""
@@ -88,25 +86,20 @@ class HardAndOtherNegatives:
         return np.concatenate([hard, rest]), torch.from_numpy(np.concatenate(stands))
 
 
-class ReadoutTask:
+class ReadoutTask(RankedTask):
     """Losses and validation of Gelato 2.
 
     Parameters
     ----------
     graph : Graph
         The training graph, undirected.
-    validation : (k, 2) int64
-        Held-out edges that select the epoch.
+    validation, batches, metric, seed
+        As for :class:`~gelato.training.validation.RankedTask`; a step hides its share
+        of the edges.
     module : ReadoutModule
         What is trained.
     readout_graph : ReadoutGraph
         The training graph, enhanced.
-    batches : int
-        Steps per epoch; a step hides its share of the edges.
-    metric : str
-        Validation reports this value besides the usual ones.
-    seed : int
-        Decides batches and negatives.
     """
 
     def __init__(
@@ -120,16 +113,11 @@ class ReadoutTask:
         metric: str = "prec@100%",
         seed: int = 0,
     ) -> None:
-        refuse_few_negatives(graph)
-        self.module, self.batches, self.clock = module, batches, Clock()
-        self.metrics = tuple(dict.fromkeys([*REPORTED, metric]))
-        self.edges, self.validation = graph.edges, validation
-        self.graph = readout_graph
+        super().__init__(graph, validation, batches=batches, metric=metric, seed=seed)
+        self.module, self.edges, self.graph = module, graph.edges, readout_graph
         self.place = find_pairs(
             readout_graph.enhanced.pairs, graph.edges, graph.num_nodes
         )
-        self.positives = PositiveBatches(graph.num_edges, batches=batches, seed=seed)
-        self.candidates = all_pairs(graph, graph.edges)
         best = best_candidates(self.scorer(), self.candidates, HARD * graph.num_edges)
         self.negatives = HardAndOtherNegatives(
             graph.num_nodes, graph.edges, best.pairs, seed=seed
@@ -162,8 +150,7 @@ class ReadoutTask:
 
     def validate(self) -> dict[str, float]:
         """Rank the validation edges among all pairs that are not training edges."""
-        counts = rank_counts(self.scorer(), self.validation, self.candidates)
-        return validation_values(counts, self.metrics)
+        return self.ranked(self.scorer())
 
 
 class Gelato2(TrainedModel, EnhancedModel):

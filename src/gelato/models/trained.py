@@ -20,7 +20,6 @@ from gelato.parameters import Dimension, Parameter, number, unlisted, whole
 from gelato.splits import EdgeSplit, as_data, split_edges
 from gelato.storage import Run, make_folder
 from gelato.text import notebook_progress
-from gelato.training.gelato_task import refuse_few_negatives
 from gelato.training.loop import (
     PLAIN,
     EpochReport,
@@ -30,7 +29,7 @@ from gelato.training.loop import (
     TrainSettings,
     train,
 )
-from gelato.training.validation import validation_metric
+from gelato.training.validation import refuse_few_negatives, validation_metric
 
 # What searches try where a model's authors leave it open.
 DROPOUTS = Dimension((0.5, 0.0, 0.25), 0.0, 0.8, step=0.05)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import InputError, UsageError
+from gelato.errors import UsageError
 from gelato.graph import Graph, IntArray
 from gelato.kernels.chunks import generator
 from gelato.kernels.walk_structure import PairLists, SelfLoops, WalkStructure
@@ -33,10 +34,8 @@ from gelato.nn.first_layer import PairFeatures
 from gelato.nn.losses import CrossEntropyLoss, NPairLoss, make_loss
 from gelato.nn.step import NearBatch, n_pair_step, near_step
 from gelato.nn.two_steps import HeuristicMixture
-from gelato.ranking import all_pairs, rank_counts
 from gelato.ranking.scorers import RowScorer
 from gelato.training.enhanced_scorers import HeuristicName, enhanced_scorer
-from gelato.training.loop import Clock
 from gelato.training.near_negatives import (
     NearFarNegatives,
     NearNegatives,
@@ -47,32 +46,40 @@ from gelato.training.negatives import (
     NegativePairs,
     Negatives,
     NegativeSampler,
-    PositiveBatches,
     make_sampler,
 )
-from gelato.training.validation import REPORTED, ValidationLoss, validation_values
+from gelato.training.validation import RankedTask, ValidationLoss
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a step scores pairs with.
+
+    Parameters
+    ----------
+    number : (int, int)
+        Epoch and batch.
+    weights : (M,) Tensor
+        Enhanced weights of what may be seen.
+    hidden : (H,) int64
+        Enhanced edges that may not.
+    positives : (P,) int64
+        The batch's training edges.
+    """
+
+    number: tuple[int, int]
+    weights: Tensor
+    hidden: IntArray
+    positives: IntArray
 
 
 class StepScores(Protocol):
-    """What a task asks: a loss, and scores for samplers that follow the model.
+    """What a task asks: a loss, and scores for samplers that follow the model."""
 
-    ``hidden`` are the enhanced edges that the step may not see.
-    """
+    def loss(self, loss: nn.Module, step: Step, negatives: Negatives) -> Tensor:
+        """Return the loss of a step."""
 
-    def loss(
-        self,
-        loss: nn.Module,
-        weights: Tensor,
-        hidden: IntArray,
-        positives: IntArray,
-        negatives: Negatives,
-        step: tuple[int, int],
-    ) -> Tensor:
-        """Return the loss of a step (epoch, batch)."""
-
-    def score(
-        self, weights: Tensor, hidden: IntArray, positives: IntArray, lists: PairLists
-    ) -> npt.NDArray[Any]:
+    def score(self, step: Step, lists: PairLists) -> npt.NDArray[Any]:
         """Return the scores of uniformly drawn pairs, without a gradient."""
 
 
@@ -111,47 +118,33 @@ class WalkScores:
         self.all_negatives = NegativePairs(structure.num_nodes, pairs.training_edges)
         self.far_errors: list[float] = []
 
-    def loss(
-        self,
-        loss: nn.Module,
-        weights: Tensor,
-        hidden: IntArray,
-        positives: IntArray,
-        negatives: Negatives,
-        step: tuple[int, int],
-    ) -> Tensor:
+    def loss(self, loss: nn.Module, step: Step, negatives: Negatives) -> Tensor:
         """Return the loss of a step, fused where the loss and sampler allow it."""
         if isinstance(negatives, NearFarNegatives):
-            return self._near_loss(weights, hidden, positives, negatives)
+            return self._near_loss(step, negatives)
         lists, groups = negatives.lists, negatives.groups
         num_nodes = self.pairs.structure.num_nodes
         sigma = choose_sigma(num_nodes, len(lists), uniform=self.uniform)
-        batch = (weights, self.pairs, positives, lists)
+        batch = (step.weights, self.pairs, step.positives, lists)
+        options = {"hidden": step.hidden, **self.options}
         if isinstance(loss, NPairLoss) and sigma == "estimate":
-            return n_pair_step(*batch, groups=groups, hidden=hidden, **self.options)
+            return n_pair_step(*batch, groups=groups, **options)
         z_positive, z_negative = standardised_scores(
             *batch,
             sigma=sigma or "estimate",
-            sample=None if sigma else self._sigma_sample(*step),
-            hidden=hidden,
-            **self.options,
+            sample=None if sigma else self._sigma_sample(*step.number),
+            **options,
         )
         value: Tensor = loss(z_positive, z_negative, groups)
         return value
 
-    def _near_loss(
-        self,
-        weights: Tensor,
-        hidden: IntArray,
-        positives: IntArray,
-        negatives: NearFarNegatives,
-    ) -> Tensor:
+    def _near_loss(self, step: Step, negatives: NearFarNegatives) -> Tensor:
         """Return the N-pair loss on near and far negatives; keep the far part's error.
 
         All of the batch's positives are hidden, also those that are not compared.
         """
         batch = NearBatch(
-            positives[negatives.used],
+            step.positives[negatives.used],
             negatives.lists,
             negatives.groups,
             negatives.num_near,
@@ -162,29 +155,15 @@ class WalkScores:
         # are here: what they stand for decides, as in plain training.
         num_nodes = self.pairs.structure.num_nodes
         sigma = choose_sigma(num_nodes, int(batch.size), uniform=True)
-        loss, error = near_step(
-            weights,
-            self.pairs,
-            batch,
-            sigma=sigma or "estimate",
-            hidden=hidden,
-            **self.options,
-        )
+        options = {"sigma": sigma or "estimate", "hidden": step.hidden, **self.options}
+        loss, error = near_step(step.weights, self.pairs, batch, **options)
         self.far_errors.append(error)
         return loss
 
-    def score(
-        self, weights: Tensor, hidden: IntArray, positives: IntArray, lists: PairLists
-    ) -> npt.NDArray[Any]:
+    def score(self, step: Step, lists: PairLists) -> npt.NDArray[Any]:
         """Return the scores of uniformly drawn pairs, without a gradient."""
-        _, z = standardised_scores(
-            weights.detach(),
-            self.pairs,
-            positives,
-            lists,
-            hidden=hidden,
-            **self.options,
-        )
+        given = (step.weights.detach(), self.pairs, step.positives, lists)
+        _, z = standardised_scores(*given, hidden=step.hidden, **self.options)
         return z.numpy()
 
     def _sigma_sample(self, epoch: int, batch: int) -> PairLists:
@@ -209,36 +188,26 @@ class MixtureScores:
     def __init__(self, pairs: TrainingPairs, mixture: HeuristicMixture) -> None:
         self.pairs, self.mixture = pairs, mixture
 
-    def loss(
-        self,
-        loss: nn.Module,
-        weights: Tensor,
-        hidden: IntArray,
-        positives: IntArray,
-        negatives: Negatives,
-        step: tuple[int, int],
-    ) -> Tensor:
+    def loss(self, loss: nn.Module, step: Step, negatives: Negatives) -> Tensor:
         """Return the loss of a step."""
-        edges = self.pairs.training_edges[positives]
+        edges = self.pairs.training_edges[step.positives]
         both = np.concatenate([edges, self._outside(negatives.lists)])
-        single = weights.to(self.mixture.raw.dtype)
-        z = self.mixture(single, self.pairs.structure, both, mask=hidden)
-        count = len(positives)
+        single = step.weights.to(self.mixture.raw.dtype)
+        z = self.mixture(single, self.pairs.structure, both, mask=step.hidden)
+        count = len(edges)
         value: Tensor = loss(z[:count], z[count:], negatives.groups)
         return value
 
-    def score(
-        self, weights: Tensor, hidden: IntArray, positives: IntArray, lists: PairLists
-    ) -> npt.NDArray[Any]:
+    def score(self, step: Step, lists: PairLists) -> npt.NDArray[Any]:
         """Return the scores of uniformly drawn pairs, without a gradient."""
         # A copy, because these pairs must not enter the running statistics.
         mixture = deepcopy(self.mixture)
         with torch.no_grad():
             z: Tensor = mixture(
-                weights.to(mixture.raw.dtype),
+                step.weights.to(mixture.raw.dtype),
                 self.pairs.structure,
                 self._outside(lists),
-                mask=hidden,
+                mask=step.hidden,
             )
         return z.numpy()
 
@@ -322,17 +291,15 @@ class GelatoModule(nn.Module):
         self.mixture = mixture
 
 
-class EnhancedTask:
+class EnhancedTask(RankedTask):
     """What every way of training Gelato shares: weights, batches, validation.
 
     Parameters
     ----------
-    graph : Graph
-        The training graph.
+    graph, validation
+        As for :class:`~gelato.training.validation.RankedTask`.
     enhanced : EnhancedGraph
-        Its edges and similarity pairs.
-    validation : (k, 2) int64
-        Held-out edges that select the epoch.
+        The graph's edges and similarity pairs.
     pair_model : nn.Module, optional
         Maps :class:`PairFeatures` to a weight per pair (``PairMLP`` in the paper);
         not needed where the weights depend on no model.
@@ -348,10 +315,9 @@ class EnhancedTask:
         pair_model: nn.Module | None,
         settings: StepSettings,
     ) -> None:
-        refuse_few_negatives(graph)
+        batches, metric, seed = settings.batches, settings.metric, settings.seed
+        super().__init__(graph, validation, batches=batches, metric=metric, seed=seed)
         self.settings, self.enhanced = settings, enhanced
-        self.batches, self.clock = settings.batches, Clock()
-        self.metrics = tuple(dict.fromkeys([*REPORTED, settings.metric]))
         mixture = None
         if settings.heuristic != "ac":
             mixture = _mixture(settings, graph.num_edges)
@@ -361,11 +327,6 @@ class EnhancedTask:
             self.features = PairFeatures(
                 graph.attributes, enhanced.pairs, directed=graph.directed
             )
-        self.positives = PositiveBatches(
-            graph.num_edges, batches=settings.batches, seed=settings.seed
-        )
-        self.validation = validation
-        self.candidates = all_pairs(graph, graph.edges)
 
     def trained(self) -> Tensor | None:
         """Return what the pair model says of every enhanced pair."""
@@ -394,12 +355,7 @@ class EnhancedTask:
     def validate(self) -> dict[str, float]:
         """Rank the validation edges among all pairs that are not training edges."""
         weights = self.weights()
-        counts = rank_counts(
-            self.scorer(weights),
-            self.validation,
-            self.candidates,
-        )
-        return validation_values(counts, self.metrics) | self.told(weights)
+        return self.ranked(self.scorer(weights)) | self.told(weights)
 
     def told(self, weights: Tensor) -> dict[str, float]:
         """Return what a validation tells besides; nothing here."""
@@ -451,17 +407,12 @@ class GelatoTask(EnhancedTask):
         positives = self.positives.batch(epoch, batch)
         with self.clock("mlp"):
             hidden, weights = self.hide(self.trained(), positives)
+            step = Step((epoch, batch), weights, hidden, positives)
         with self.clock("negatives"):
-
-            def score(lists: PairLists) -> np.ndarray:
-                return self.scores.score(weights, hidden, positives, lists)
-
+            score = partial(self.scores.score, step)
             negatives = self.sampler.draw(epoch, batch, len(positives), score)
         with self.clock("walks"):
-            step = (epoch, batch)
-            return self.scores.loss(
-                self.module.loss, weights, hidden, positives, negatives, step
-            )
+            return self.scores.loss(self.module.loss, step, negatives)
 
     def hide(
         self, trained: Tensor | None, positives: IntArray
@@ -555,17 +506,6 @@ def hide_edges(
         enhanced = replace(enhanced, base=base)
     weights = enhanced.weights(trained)
     return edges[~similar], weights if trained is not None else weights.float()
-
-
-def refuse_few_negatives(graph: Graph) -> None:
-    """Raise unless there are as many pairs without an edge as with one."""
-    negatives = graph.num_non_edges
-    if negatives < graph.num_edges:
-        raise InputError(
-            f"The graph has {graph.num_edges:,} training edges but only "
-            f"{negatives:,} pairs that are not edges.",
-            hint="Gelato learns from sparse graphs; use a heuristic here.",
-        )
 
 
 def _mixture(settings: StepSettings, num_edges: int) -> HeuristicMixture:

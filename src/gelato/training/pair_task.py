@@ -11,26 +11,21 @@ from gelato.nn.first_layer import AttributeRows, PairFeatures
 from gelato.nn.losses import CrossEntropyLoss, make_loss
 from gelato.nn.pair_mlp import PairMLP
 from gelato.nn.pair_scorer import PairMLPScorer
-from gelato.ranking import all_pairs, rank_counts
-from gelato.training.gelato_task import refuse_few_negatives
-from gelato.training.loop import Clock
-from gelato.training.negatives import ListedTraining, PositiveBatches, listed_negatives
-from gelato.training.validation import REPORTED, validation_values
+from gelato.training.negatives import ListedTraining, listed_negatives
+from gelato.training.validation import RankedTask
 
 
-class PairMLPTask:
+class PairMLPTask(RankedTask):
     """Losses and validation of a pair MLP that predicts links directly.
 
     Parameters
     ----------
     graph : Graph
         The training graph, undirected, with attributes.
-    validation : (k, 2) int64
-        Held-out edges that select the epoch.
+    validation, batches, metric, seed
+        As for :class:`~gelato.training.validation.RankedTask`.
     mlp : PairMLP
         What is trained.
-    batches : int
-        Steps per epoch.
     loss : str
         A name of :data:`gelato.nn.losses.LOSSES`; cross entropy reads the MLP's own
         probability, without a further unit.
@@ -38,10 +33,6 @@ class PairMLPTask:
         Which negatives a step sees.
     redraw : bool
         Draw the negatives of biased training anew each epoch.
-    metric : str
-        Validation reports this value besides the usual ones.
-    seed : int
-        Decides batches and negatives.
     """
 
     def __init__(
@@ -57,11 +48,8 @@ class PairMLPTask:
         metric: str = "prec@100%",
         seed: int = 0,
     ) -> None:
-        refuse_few_negatives(graph)
-        self.module, self.batches, self.clock = mlp, batches, Clock()
-        self.metrics = tuple(dict.fromkeys([*REPORTED, metric]))
-        self.graph, self.validation = graph, validation
-        self.positives = PositiveBatches(graph.num_edges, batches=batches, seed=seed)
+        super().__init__(graph, validation, batches=batches, metric=metric, seed=seed)
+        self.module, self.graph = mlp, graph
         self.draw = listed_negatives(
             training,
             graph.num_nodes,
@@ -73,7 +61,6 @@ class PairMLPTask:
         given = CrossEntropyLoss(learned=False)
         self.compare = given if loss == "cross-entropy" else make_loss(loss)
         self.attributes = AttributeRows(graph.attributes)
-        self.candidates = all_pairs(graph, graph.edges)
 
     def loss(self, epoch: int, batch: int) -> Tensor:
         """Return the loss of one step."""
@@ -95,12 +82,7 @@ class PairMLPTask:
 
     def validate(self) -> dict[str, float]:
         """Rank the validation edges among all pairs that are not training edges."""
-        counts = rank_counts(
-            PairMLPScorer(self.module, self.graph.attributes),
-            self.validation,
-            self.candidates,
-        )
-        return validation_values(counts, self.metrics)
+        return self.ranked(PairMLPScorer(self.module, self.graph.attributes))
 
 
 def mixed_chunks(keys: IntArray, mlp: PairMLP) -> list[IntArray]:

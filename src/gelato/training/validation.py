@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gelato.errors import UnknownNameError
-from gelato.graph import IntArray
+from gelato.errors import InputError, UnknownNameError
+from gelato.graph import Graph, IntArray
 from gelato.kernels.chunks import generator
 from gelato.nn.autocovariance import (
     TrainingPairs,
@@ -21,8 +21,10 @@ from gelato.nn.autocovariance import (
     list_scores,
     sum_of_squares,
 )
-from gelato.ranking import RankCounts, metrics
-from gelato.training.negatives import NegativePairs
+from gelato.ranking import RankCounts, all_pairs, metrics, rank_counts
+from gelato.ranking.scorers import RowScorer
+from gelato.training.loop import Clock
+from gelato.training.negatives import NegativePairs, PositiveBatches
 
 Metric = Callable[[RankCounts], float]
 
@@ -60,6 +62,55 @@ def validation_metric(name: str) -> Metric:
 def validation_values(counts: RankCounts, names: Iterable[str]) -> dict[str, float]:
     """Return the named metrics of a ranking."""
     return {name: validation_metric(name)(counts) for name in names}
+
+
+class RankedTask:
+    """What tasks share whose validation ranks held-out edges among all pairs.
+
+    Parameters
+    ----------
+    graph : Graph
+        The training graph.
+    validation : (k, 2) int64
+        Held-out edges that select the epoch.
+    batches : int
+        Steps per epoch.
+    metric : str
+        Validation reports this value besides the usual ones.
+    seed : int
+        Decides batches and negatives.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        validation: IntArray,
+        *,
+        batches: int,
+        metric: str,
+        seed: int,
+    ) -> None:
+        refuse_few_negatives(graph)
+        self.batches, self.clock, self.validation = batches, Clock(), validation
+        self.metrics = tuple(dict.fromkeys([*REPORTED, metric]))
+        self.positives = PositiveBatches(graph.num_edges, batches=batches, seed=seed)
+        self.candidates = all_pairs(graph, graph.edges)
+
+    def ranked(self, scorer: RowScorer) -> dict[str, float]:
+        """Rank the validation edges among all pairs that are not training edges."""
+        counts = rank_counts(scorer, self.validation, self.candidates)
+        return validation_values(counts, self.metrics)
+
+
+def refuse_few_negatives(graph: Graph) -> None:
+    """Raise unless there are as many pairs without an edge as with one."""
+    negatives = graph.num_non_edges
+    if negatives < graph.num_edges:
+        raise InputError(
+            f"The graph has {graph.num_edges:,} training edges but only "
+            f"{negatives:,} pairs that are not edges.",
+            hint="Gelato learns from sparse graphs; use a heuristic here.",
+        )
 
 
 # Enough that the sample is no source of noise, and a fraction of a step's cost.
