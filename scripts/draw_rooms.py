@@ -36,7 +36,6 @@ CAPTIONS = {
     "storage": "run folders",
     "nn": "pair MLP, walks, losses",
     "heuristics": "cn aa ra pa ac ...",
-    "metrics": "of plain arrays",
     "networkx_backend": "its indices",
     "ranking": "score, then consume: scorers, candidates, counts, best links, measures",
     "engines": "where blocks run: threads, or a Ray cluster",

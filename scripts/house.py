@@ -54,7 +54,6 @@ LATER = (
     "kernels/pair_walks.py",
     "kernels/ridge_walks.py",
     "kernels/row_lists.py",
-    "metrics.py",
     "models/gelato2.py",
     "models/stack.py",
     "networkx_backend/",

@@ -110,7 +110,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "metrics":
-        return importlib.import_module("gelato.metrics")
+        return importlib.import_module("gelato.ranking.metrics")
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'gelato' has no attribute {name!r}")

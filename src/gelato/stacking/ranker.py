@@ -159,7 +159,8 @@ def fit_ranker(
         label=labels.astype(np.float32),
         weight=weights,
         init_score=start.scores(features),
-        params=settings.parameters(seed),
+        # Of many rows, those that decide the bins are drawn by the seed.
+        params=settings.parameters(1_000 * seed),
         free_raw_data=True,
     ).construct()
     texts = [""] * settings.seeds
