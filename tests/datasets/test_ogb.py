@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gelato
-from gelato.datasets import read_ogb
+from gelato.datasets.ogb import read_ogb
 from gelato.errors import InputError
 
 TRAIN = [(0, 1), (1, 2), (2, 3), (1, 0)]  # the last one repeats the first

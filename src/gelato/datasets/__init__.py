@@ -7,7 +7,6 @@ from gelato.datasets.load import (
     list_datasets,
     load_dataset,
 )
-from gelato.datasets.ogb import OGBLinks, read_ogb
 from gelato.datasets.synthetic import (
     GraphRecipe,
     make_graph,
@@ -17,12 +16,10 @@ from gelato.datasets.synthetic import (
 __all__ = [
     "DatasetFacts",
     "GraphRecipe",
-    "OGBLinks",
     "cache_folder",
     "dataset_path",
     "list_datasets",
     "load_dataset",
     "make_graph",
     "make_synthetic_graph",
-    "read_ogb",
 ]
