@@ -104,9 +104,7 @@ class Overlap:
         rows = np.asarray(rows, dtype=np.int64)
         near = self.near_rows(rows, upper=False)
         scores = np.zeros((len(rows), self.num_nodes))
-        at = np.repeat(np.arange(len(rows)), np.diff(near.indptr))
-        scores[at, near.columns] = near.scores
-        return scores
+        return near.spread(scores)
 
     def walk_parts(self, u: int, v: int) -> list[tuple[str, float, WalkScorer]]:
         """Return the sums of walks that the score of a pair consists of."""

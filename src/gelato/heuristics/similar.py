@@ -92,9 +92,7 @@ class SharedAttributeScorer:
         rows = np.asarray(rows, dtype=np.int64)
         block = self.near_rows(rows, upper=False)
         scores = np.zeros((len(rows), self.num_nodes))
-        at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
-        scores[at, block.columns] = block.scores
-        return scores
+        return block.spread(scores)
 
 
 @dataclass(frozen=True, eq=False)

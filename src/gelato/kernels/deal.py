@@ -11,6 +11,7 @@ one mix per pair. Node keys are themselves mixed from (seed, epoch, node).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def group_rows(first, last, keys, pairs, positives, groups):
             groups[offsets[u] + i] = (low * count) >> _S32
 
 
-class _Dealer:
+class _Dealer(ABC):
     """Lists of pairs by row, dealt to batches anew each epoch by hash.
 
     Parameters
@@ -187,12 +188,13 @@ class _Dealer:
         if self._deal(begin):
             self._begin = begin
 
+    @abstractmethod
     def _deal(self, begin: IntArray) -> bool:
         """Sort all columns by row and batch, unless there is no room for them."""
-        raise NotImplementedError
 
     def _list_batch(self, batch: int) -> PairLists:
         """List one batch where columns are not kept."""
+        # Only of a dealer whose ``_deal`` may find no room.
         raise NotImplementedError
 
 

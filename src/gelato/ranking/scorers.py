@@ -76,6 +76,12 @@ class NearBlock:
     columns: Any
     scores: FloatArray
 
+    def spread(self, scores: FloatArray) -> FloatArray:
+        """Write the near scores into whole rows, and return these."""
+        at = np.repeat(np.arange(len(self.rows)), np.diff(self.indptr))
+        scores[at, self.columns] = self.scores
+        return scores
+
 
 @runtime_checkable
 class RowScorer(Protocol):
@@ -227,9 +233,7 @@ class WalkScorer:
         rows = np.asarray(rows, dtype=np.int64)
         block = self.near_rows(rows, upper=False)
         scores = self.far.at(rows[:, None], np.arange(self.num_nodes)[None, :])
-        at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
-        scores[at, block.columns] = block.scores
-        return scores
+        return block.spread(scores)
 
 
 def round_scores(scores: FloatArray) -> FloatArray:

@@ -98,9 +98,7 @@ class StackScorer:
         rows = np.asarray(rows, dtype=np.int64)
         block = self.near_rows(rows, upper=False)
         scores = self.far.at(rows[:, None], np.arange(self.num_nodes)[None, :])
-        at = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
-        scores[at, block.columns] = block.scores
-        return scores
+        return block.spread(scores)
 
     def find(self, pairs: IntArray) -> IntArray:
         """Return the position of pairs (u < v) among the candidates, -1 if absent."""
