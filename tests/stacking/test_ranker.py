@@ -7,7 +7,7 @@ import pytest
 
 import gelato
 from gelato.stacking.folds import Fold
-from gelato.stacking.ranker import TreeSettings, fit_ranker
+from gelato.stacking.ranker import RankerFit, TreeSettings, fit_rankers
 
 lightgbm = pytest.importorskip("lightgbm")
 ROWS = 210_000  # more than LightGBM looks at for its bins
@@ -25,11 +25,16 @@ def test_rankers_side_by_side_are_those_grown_one_after_another():
     weights = np.ones(ROWS)
     pairs = np.zeros((ROWS, 2), np.int64)
     fold = Fold(pairs, features, labels, weights, int(labels.sum()))
+    # Another ranker grows beside it.
+    less = Fold(pairs[:99], features[:99], labels[:99], weights[:99], 9)
     settings = TreeSettings(rounds=3, seeds=2)
     found = {}
     for threads in (1, 2):
         with gelato.use_threads(threads):
-            found[threads] = fit_ranker([fold], ("a", "b"), settings, seed=7)
+            fits = [
+                RankerFit([some], ("a", "b"), settings, seed=7) for some in (fold, less)
+            ]
+            found[threads] = fit_rankers(*fits)[0]
     alone = lightgbm.Dataset(
         features,
         label=labels.astype(np.float32),

@@ -29,9 +29,9 @@ from gelato.splits import EdgeSplit, as_data, split_edges
 from gelato.stacking.calibration import (
     LinkPrecision,
     Promise,
+    fit_and_score_unseen,
     link_precision,
     reliability,
-    unseen_scores,
 )
 from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, features_of, left_out
 from gelato.stacking.folds import (
@@ -45,7 +45,7 @@ from gelato.stacking.folds import (
 from gelato.stacking.gate import LEAST_EDGES, Choice, choose
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import MOST_WHOLE, Measures
-from gelato.stacking.ranker import Ranker, TreeSettings, fit_ranker, tree_library
+from gelato.stacking.ranker import Ranker, TreeSettings, tree_library
 from gelato.stacking.reasons import StackExplanation, explained, reasons
 from gelato.stacking.scorer import StackScorer, lifted
 from gelato.stacking.start import LinearStart
@@ -205,9 +205,8 @@ class Stack(Model):
         measures = Measures(train, attributes)
         names = tuple(feature.name for feature in features_of(measures))
         settings = clock.settings(self._settings(names), len(folds))
-        run: dict[str, Any] = {"seed": int(self.seed)}
-        self.ranker_ = fit_ranker(folds, names, settings, **run)
-        unseen = unseen_scores(folds, names, settings, num_nodes=train.num_nodes, **run)
+        run: dict[str, Any] = {"num_nodes": train.num_nodes, "seed": int(self.seed)}
+        self.ranker_, unseen = fit_and_score_unseen(folds, names, settings, **run)
         rows = (
             np.concatenate(unseen),
             np.concatenate([fold.labels for fold in folds]),

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gelato.graph import FloatArray, IntArray
-from gelato.kernels.chunks import run_chunks, use_threads
 from gelato.stacking.folds import Fold
-from gelato.stacking.ranker import TreeSettings, fit_ranker
+from gelato.stacking.ranker import Ranker, RankerFit, TreeSettings, fit_rankers
 
 # Fewer true links than this give no share worth quoting: they form one step.
 _LEAST_TRUE = 25
@@ -153,33 +152,36 @@ def _wilson(share: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArra
     return low, np.clip(middle + spread, share, 1.0)
 
 
-def unseen_scores(
+def fit_and_score_unseen(
     folds: Sequence[Fold],
     names: Sequence[str],
     settings: TreeSettings,
     *,
     num_nodes: int,
     seed: int = 0,
-) -> list[FloatArray]:
-    """Return scores of the rows of folds by trees that were fitted without them.
+) -> tuple[Ranker, list[FloatArray]]:
+    """Return a ranker, and scores of its rows by trees that were fitted without them.
 
     A pair is in the same half in every fold, so that no row is scored by trees that
     saw the pair in another fold.
     """
     halves = [_half(fold.pairs, num_nodes) for fold in folds]
-    scores = [np.empty(len(fold.labels)) for fold in folds]
     one_seed = replace(settings, seeds=1)
 
-    def score(side: int) -> None:
-        mine = [half == bool(side) for half in halves]
-        others = [_rows(fold, ~own) for fold, own in zip(folds, mine, strict=True)]
-        with use_threads(1):  # both halves at once
-            trees = fit_ranker(others, names, one_seed, seed=seed)
-            for fold, own, out in zip(folds, mine, scores, strict=True):
-                out[own] = trees.scores(fold.features[own])
+    def without(side: bool) -> RankerFit:
+        others = [
+            _rows(fold, half != side) for fold, half in zip(folds, halves, strict=True)
+        ]
+        return RankerFit(others, names, one_seed, seed=seed)
 
-    run_chunks(score, 2)
-    return scores
+    whole = RankerFit(folds, names, settings, seed=seed)
+    ranker, *by_side = fit_rankers(whole, without(False), without(True))
+    scores = [np.empty(len(fold.labels)) for fold in folds]
+    for side, trees in zip((False, True), by_side, strict=True):
+        for fold, half, out in zip(folds, halves, scores, strict=True):
+            mine = half == side
+            out[mine] = trees.scores(fold.features[mine])
+    return ranker, scores
 
 
 def _half(pairs: IntArray, num_nodes: int) -> npt.NDArray[np.bool_]:

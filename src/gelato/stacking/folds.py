@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gelato.engines.local import map_ordered
 from gelato.graph import FloatArray, Graph, IntArray, pair_keys
+from gelato.kernels.chunks import default_threads, use_threads
 from gelato.stacking.features import FeatureTable, features_of
 from gelato.stacking.node_attributes import NodeAttributes
 from gelato.stacking.pair_measures import Measures, Table
@@ -43,6 +45,7 @@ MOST_CANDIDATES = 2_000_000
 """Candidates of a fold that rows are taken from; of more, an even share is."""
 
 _BY = ("ac", "ease", "mix")
+_MOST_TOGETHER = 5_000  # nodes: a fold then holds some 100 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,18 +174,28 @@ def kept_folds(
     folder: Path | None,
     identity: dict[str, Any],
 ) -> Iterator[Fold]:
-    """Yield folds, from a folder where they are kept, else computed and kept."""
+    """Yield folds, from a folder where they are kept, else computed and kept.
+
+    Those of a small graph are computed side by side, as many as there are threads.
+    """
     if folder is not None:
         _claim(folder, identity)
-    for fold in range(folds):
+    together = default_threads() if graph.num_nodes <= _MOST_TOGETHER else 1
+
+    def kept(fold: int) -> Fold:
         path = None if folder is None else folder / f"fold-{fold}.npz"
         if path is not None and path.exists():
-            yield Fold.load(path)
-            continue
-        made = make_fold(graph, attributes, fold, folds=folds, seed=seed)
+            return Fold.load(path)
+        # Alone, a fold uses all threads by itself.
+        with use_threads(1 if together > 1 else None):
+            made = make_fold(graph, attributes, fold, folds=folds, seed=seed)
         if path is not None:
             made.save(path)
-        yield made
+        return made
+
+    for first in range(0, folds, together):
+        some = range(first, min(folds, first + together))
+        yield from map_ordered(kept, some, workers=together)
 
 
 @dataclass(frozen=True, eq=False)

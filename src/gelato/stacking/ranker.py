@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from gelato.errors import GelatoError, StoredFileError
 from gelato.graph import FloatArray
-from gelato.kernels.chunks import run_chunks
+from gelato.kernels.chunks import run_chunks, use_threads
 from gelato.stacking.folds import Fold
 from gelato.stacking.pair_measures import Table
 from gelato.stacking.start import LinearStart, fit_start
@@ -132,46 +133,96 @@ class Ranker:
         return total
 
 
-def fit_ranker(
-    folds: Sequence[Fold],
-    names: Sequence[str],
-    settings: TreeSettings,
-    *,
-    seed: int = 0,
-) -> Ranker:
-    """Fit trees to the rows of folds."""
-    library = tree_library()
-    tables = [fold.features for fold in folds]
-    # One fold of a large graph is not copied, unless it is written to.
-    alone = len(tables) == 1 and not settings.unused
-    features = tables[0] if alone else np.concatenate(tables)
-    labels = np.concatenate([fold.labels for fold in folds])
-    weights = np.concatenate([fold.weights for fold in folds])
-    # A column without variation is in no tree, so that scoring may see its values.
-    features[:, settings.unused] = 0.0
-    ranks = [at for at, name in enumerate(names) if "_rank_" in name]
-    unused = [*ranks, *settings.unused] if settings.start else [*range(len(names))]
-    start = fit_start(features, labels, weights, unused)
-    if not settings.rounds:
-        return Ranker((), tuple(names), start)
-    data = library.Dataset(
-        features,
-        label=labels.astype(np.float32),
-        weight=weights,
-        init_score=start.scores(features),
-        # Of many rows, those that decide the bins are drawn by the seed.
-        params=settings.parameters(1_000 * seed),
-        free_raw_data=True,
-    ).construct()
-    texts = [""] * settings.seeds
+class RankerFit:
+    """Rows to grow the trees of one ranker from.
 
-    def grow(number: int) -> None:
-        parameters = settings.parameters(1_000 * seed + number)
-        booster = library.train(parameters, data, num_boost_round=settings.rounds)
-        texts[number] = booster.model_to_string()
+    Parameters
+    ----------
+    folds : sequence of Fold
+        The rows.
+    names : sequence of str
+        Their features.
+    settings : TreeSettings
+    seed : int
+        Decides the trees.
+    """
 
-    run_chunks(grow, settings.seeds)
-    return Ranker(tuple(texts), tuple(names), start)
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        names: Sequence[str],
+        settings: TreeSettings,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.folds, self.names = folds, tuple(names)
+        self.settings, self.seed = settings, seed
+        self.count = settings.seeds if settings.rounds else 1
+        self.texts = [""] * self.count
+        self._lock = Lock()
+        self._rows: tuple[LinearStart, Any] | None = None
+
+    def grow(self, number: int) -> None:
+        """Grow the trees of one seed; whoever comes first makes the rows ready."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._prepared()
+        if not self.settings.rounds:
+            return
+        parameters = self.settings.parameters(1_000 * self.seed + number)
+        booster = tree_library().train(
+            parameters, self._rows[1], num_boost_round=self.settings.rounds
+        )
+        self.texts[number] = booster.model_to_string()
+
+    def _prepared(self) -> tuple[LinearStart, Any]:
+        """Return where trees start, and the rows as LightGBM holds them."""
+        settings, tables = self.settings, [fold.features for fold in self.folds]
+        # One fold of a large graph is not copied, unless it is written to.
+        alone = len(tables) == 1 and not settings.unused
+        features = tables[0] if alone else np.concatenate(tables)
+        labels = np.concatenate([fold.labels for fold in self.folds])
+        weights = np.concatenate([fold.weights for fold in self.folds])
+        # A column without variation is in no tree, so that scoring may see its values.
+        features[:, settings.unused] = 0.0
+        ranks = [at for at, name in enumerate(self.names) if "_rank_" in name]
+        every = [*range(len(self.names))]
+        unused = [*ranks, *settings.unused] if settings.start else every
+        start = fit_start(features, labels, weights, unused)
+        if not settings.rounds:
+            return start, None
+        data = tree_library().Dataset(
+            features,
+            label=labels.astype(np.float32),
+            weight=weights,
+            init_score=start.scores(features),
+            # Of many rows, those that decide the bins are drawn by the seed.
+            params=settings.parameters(1_000 * self.seed),
+            free_raw_data=True,
+        )
+        return start, data.construct()
+
+    @property
+    def ranker(self) -> Ranker:
+        """The trees, once all are grown."""
+        assert self._rows is not None
+        texts = tuple(self.texts) if self.settings.rounds else ()
+        return Ranker(texts, self.names, self._rows[0])
+
+
+def fit_rankers(*fits: RankerFit) -> list[Ranker]:
+    """Grow the trees of rankers, all of them side by side."""
+    numbers = range(max(fit.count for fit in fits))
+    # First one of each: rows are made ready side by side, too.
+    trees = [(fit, number) for number in numbers for fit in fits if number < fit.count]
+
+    def grow(at: int) -> None:
+        fit, number = trees[at]
+        with use_threads(1):
+            fit.grow(number)
+
+    run_chunks(grow, len(trees))
+    return [fit.ranker for fit in fits]
 
 
 def tree_library() -> Any:
