@@ -368,11 +368,11 @@ class Trials:
         with self._pausing():
             model = make("stack", seed=self.seed, budget=seconds)
 
-        def on_fold(done: int, wanted: int) -> None:
-            self._tell(f"stack: part {done} of {wanted}")
+        def on_part(what: str, *_: int) -> None:
+            self._tell(f"stack: {what}")
 
         began = self.elapsed
-        tried.model = model.fit(self.split, on_fold=on_fold)
+        tried.model = model.fit(self.split, on_part=on_part)
         tried.ranked = _rank(model, self.split)
         took = self.elapsed - began
         plain = [x for x in self.tried if x.kind == "plain" and x.ranked is not None]

@@ -229,10 +229,12 @@ def test_folds_are_kept_and_taken_up_again(split, tmp_path, monkeypatch):
     monkeypatch.setattr(folds, "make_fold", counted)
     told = []
     second = gelato.make("stack", **quick).fit(
-        split, folder=tmp_path / "work", resume=True, on_fold=lambda *x: told.append(x)
+        split, folder=tmp_path / "work", resume=True, on_part=lambda *x: told.append(x)
     )
     assert made == [1]
-    assert told == [(1, 2), (2, 2)]
+    assert [done for _, done, _ in told] == [0, 1, 2, 2, 3]
+    assert {total for _, _, total in told} == {4}
+    assert told[2][0] == "hiding edges, 2 of 2 times"
     graph = split.train_graph
     np.testing.assert_array_equal(all_scores(first, graph), all_scores(second, graph))
     gelato.make("stack", seed=3, **quick).fit(

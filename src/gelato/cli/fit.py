@@ -11,6 +11,7 @@ from gelato.cli.forecasts import (
     RANKING_KERNELS,
     TRAINING_KERNELS,
     forecast_training,
+    give_parts_forecast,
     give_training_forecast,
     tell_compilation,
 )
@@ -29,6 +30,7 @@ from gelato.cli.options import (
 from gelato.cli.progress import (
     Interrupted,
     fit_model,
+    fits_in_parts,
     go_on_text,
     is_trained,
     training_facts,
@@ -36,11 +38,10 @@ from gelato.cli.progress import (
 )
 from gelato.cli.rankings import metrics_table, tell_sizes
 from gelato.cli.run_folders import (
-    CHECKPOINT,
     check_same_run,
     check_same_split,
     claimed_folder,
-    clear_journals,
+    clear_progress,
     has_checkpoint,
     look_into_folder,
 )
@@ -72,8 +73,9 @@ def fit(
 ) -> None:
     """Train a model, or let models compete, and keep the best as a folder.
 
-    Without --model, plain heuristics, models with attributes and Gelato compete on
-    the validation edges within --budget seconds. --preset and --set alone mean Gelato.
+    Without --model, plain heuristics, models with attributes, the stack and Gelato
+    compete on the validation edges within --budget seconds. --preset and --set alone
+    mean Gelato.
     """
     console = Console(output)
     check_estimate(estimate)
@@ -258,9 +260,8 @@ def _how_to_go_on(folder: Path | None) -> str:
 def keep(model: Any, folder: Path, measured: dict[str, Any]) -> None:
     """Write a run folder."""
     model.save(folder, metrics=measured)
-    # Only a finished run makes them superfluous.
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    clear_journals(folder)
+    # Only a finished run makes it superfluous.
+    clear_progress(folder)
 
 
 def _suggest_preset(
@@ -280,6 +281,9 @@ def give_fit_forecast(
     console: Console, model: Any, split: EdgeSplit, choice: ChoiceOptions
 ) -> None:
     """Print what a training takes, or what would compete, as the whole result."""
+    if model is not None and fits_in_parts(model):
+        give_parts_forecast(console, model, split)
+        return
     if model is not None:
         coming = forecast_training(console, model, split) if is_trained(model) else None
         give_training_forecast(console, model.name, coming)
@@ -290,7 +294,9 @@ def give_fit_forecast(
     seconds = seconds_of(choice)
     listed = [(name, parameters) for _, name, parameters in untrained(split)]
     names = ", ".join(dict.fromkeys(name for name, _ in listed))
-    trained = " and gelato" if split.graph.num_attributes else ""
+    learned = [] if split.graph.directed else ["stack"]
+    learned += ["gelato"] if split.graph.num_attributes else []
+    trained = f", and {' and '.join(learned)}," if learned else ""
     console.show(
         f"{text.plural(len(listed), 'untrained candidate')} ({names}){trained} "
         f"compete on {text.plural(len(split.valid), 'validation edge')} within "
@@ -302,7 +308,7 @@ def give_fit_forecast(
                 "seconds": seconds,
                 "validation_edges": len(split.valid),
                 "untrained": [{"model": n, "parameters": p} for n, p in listed],
-                "trained": bool(split.graph.num_attributes),
+                "trained": learned,
             }
         }
     )

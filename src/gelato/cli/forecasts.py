@@ -227,6 +227,18 @@ def give_training_forecast(
     console.give({"training_forecast": asdict(coming)})
 
 
+def give_parts_forecast(console: Console, model: Any, split: EdgeSplit) -> None:
+    """Print what a fit in parts takes, as the whole result of a command."""
+    console.line(f"timing a part of {model.name}")
+    seconds = model.fit_seconds(split)
+    rows = [
+        ("edges", f"{len(split.train):,} for training"),
+        ("fit", about(seconds, most=False)),
+    ]
+    console.show(make_facts(rows))
+    console.give({"training_forecast": {"edges": len(split.train), "seconds": seconds}})
+
+
 def about(seconds: float, *, most: bool) -> str:
     """Return a time to fit as text; it is the most for what may stop early."""
     return f"{'at most ' if most else ''}about {text.duration(seconds)}"

@@ -48,6 +48,13 @@ def is_trained(model: Any) -> bool:
     return isinstance(model, Model) and model.trains_by_epoch
 
 
+def fits_in_parts(model: Any) -> bool:
+    """Tell whether fitting a model reports parts."""
+    from gelato.models.base import Model
+
+    return isinstance(model, Model) and model.fits_in_parts
+
+
 def fit_model(
     console: Console,
     name: str,
@@ -60,6 +67,11 @@ def fit_model(
     """Fit a model, showing how far it has come if that takes time."""
     from gelato.models.base import fitted
 
+    if fits_in_parts(model):
+        with watch_trials(console, f"fitting {name}", doing="") as tell:
+            model.fit(data, folder=folder, resume=resume, on_part=tell)
+        console.note(*model.notes_)
+        return model
     if not is_trained(model):
         return fitted(model, data)
     with watch_training(console, name, model) as watch:
@@ -127,7 +139,7 @@ def watch_notes(console: Console) -> Iterator[None]:
 
 @contextmanager
 def watch_trials(
-    console: Console, title: str, unit: str = ""
+    console: Console, title: str, unit: str = "", doing: str = "trying "
 ) -> Iterator[Callable[[str, float, float], None]]:
     """Yield a callback (what, done, in all) behind a bar, or a line now and then."""
     bar = console.training_bar(title)
@@ -140,7 +152,8 @@ def watch_trials(
             bar.step(round(_BAR_STEPS * min(1.0, done / total)), _BAR_STEPS)
         elif what and monotonic() - last_line >= _LINE_SECONDS:
             last_line = monotonic()
-            console.line(f"{done:.1f} of {total:.0f}{unit}: trying {what}")
+            gone = f"{done:.0f}" if isinstance(done, int) else f"{done:.1f}"
+            console.line(f"{gone} of {total:.0f}{unit}: {doing}{what}")
 
     with watch_notes(console):
         try:

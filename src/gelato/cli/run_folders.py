@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 # Written by the training loop (gelato.training.loop.CHECKPOINT); named here as well so
 # that help needs no torch. A test compares the two.
 CHECKPOINT = "checkpoint.safetensors"
-# Likewise of gelato.baselines.tlc_gnn.resumable: what was prepared before training.
-PARTS = "*.parts.npz"
+# Likewise of gelato.baselines.tlc_gnn.resumable and gelato.stacking.folds: what was
+# prepared before training, and edges hidden in turn.
+PARTS = ("*.parts.npz", "fold-*.npz", "folds.json")
 # What other verbs put beside a run.
 LINKS, PAGE = "links.csv", "report.html"
 
@@ -123,7 +124,19 @@ def claimed_folder(
 
 def has_checkpoint(folder: Path) -> bool:
     """Tell whether a training in a folder can go on."""
-    return (folder / CHECKPOINT).exists() or any(folder.glob(PARTS))
+    return (folder / CHECKPOINT).exists() or bool(_parts(folder))
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the files from which an unfinished fit goes on."""
+    return [path for pattern in PARTS for path in folder.glob(pattern)]
+
+
+def clear_progress(folder: Path) -> None:
+    """Remove what only an unfinished run needs."""
+    for path in ((folder / CHECKPOINT), *_parts(folder)):
+        path.unlink(missing_ok=True)
+    clear_journals(folder)
 
 
 def clear_run(folder: Path) -> None:
@@ -131,13 +144,12 @@ def clear_run(folder: Path) -> None:
     from gelato import storage
 
     names = [storage.GRAPH, storage.SPLIT, storage.WEIGHTS, storage.METRICS]
-    names += [storage.ENVIRONMENT, storage.HISTORY, CHECKPOINT, LINKS, PAGE]
+    names += [storage.ENVIRONMENT, storage.HISTORY, LINKS, PAGE]
     listed = _listed_files(folder / storage.CONFIG)
     # The configuration first: without it, what is left is no run.
-    names += [path.name for path in folder.glob(PARTS)]
     for name in dict.fromkeys((storage.CONFIG, *names, *listed)):
         (folder / name).unlink(missing_ok=True)
-    clear_journals(folder)
+    clear_progress(folder)
 
 
 def clear_journals(folder: Path) -> None:

@@ -215,6 +215,9 @@ class Model(Parametrised, ABC):
     trains_by_epoch : bool
         Whether ``fit`` takes a folder and tells of epochs and steps: see
         :class:`gelato.models.trained.TrainedModel`.
+    fits_in_parts : bool
+        Whether ``fit`` takes a folder that keeps its parts and tells of them: see
+        :class:`gelato.models.stack.Stack`.
     search_space : dict
         Values that :func:`gelato.tune` tries, by parameter, in the order of a line
         search: a tuple, or a :class:`gelato.parameters.Dimension`.
@@ -236,6 +239,7 @@ class Model(Parametrised, ABC):
     undirected_only: ClassVar[bool] = False
     needs_attributes: ClassVar[bool] = False
     trains_by_epoch: ClassVar[bool] = False
+    fits_in_parts: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, Dimension | Sequence[Any]]] = {}
     tuning_defaults: ClassVar[Mapping[str, Any]] = {}
     presets: ClassVar[dict[str, dict[str, Any]] | None] = None

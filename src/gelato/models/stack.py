@@ -20,6 +20,7 @@ from gelato.explain.explanation import Explanation
 from gelato.explain.pair import explain_pair
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.io.locking import locked_folder
+from gelato.kernels.chunks import default_threads
 from gelato.models.base import Model, refuse_other_attributes
 from gelato.parameters import flag, number, parts_of, several, whole
 from gelato.predict.prediction import Prediction
@@ -36,27 +37,38 @@ from gelato.stacking.calibration import (
 from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, features_of, left_out
 from gelato.stacking.folds import (
     KEPT,
+    MARK,
     Fold,
     KeptTable,
     fold_count,
     kept_folds,
     kept_table,
+    make_fold,
 )
 from gelato.stacking.gate import LEAST_EDGES, Choice, choose
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import MOST_WHOLE, Measures
-from gelato.stacking.ranker import Ranker, TreeSettings, tree_library
+from gelato.stacking.ranker import (
+    Ranker,
+    RankerFit,
+    TreeSettings,
+    fit_rankers,
+    tree_library,
+)
 from gelato.stacking.reasons import StackExplanation, explained, reasons
 from gelato.stacking.scorer import StackScorer, lifted
 from gelato.stacking.start import LinearStart
 from gelato.storage import Run, make_folder
+from gelato.text import notebook_progress
 
 FEWEST_EDGES = 50
 """Training edges below which nothing is learned."""
 
 _FALLBACK = "ac"
 _PLAIN = ("ra", "ac", "ease")
-FoldReport = Callable[[int, int], None]
+PartReport = Callable[[str, int, int], None]
+_PARTS_AFTER_FOLDS = 2  # trees, and the scores of candidates
+_TIMED_ROUNDS = 4  # of trees, for a forecast
 
 
 class Stack(Model):
@@ -109,6 +121,7 @@ class Stack(Model):
     name = "stack"
     summary = "trees on pair features, learned from hidden edges"
     undirected_only = True
+    fits_in_parts = True
     search_space: ClassVar = {"rounds": (120, 60, 240), "gate": (True, False)}
     later_parameters = ("without",)
 
@@ -132,7 +145,7 @@ class Stack(Model):
         folder: str | os.PathLike[str] | None = None,
         resume: bool = False,
         tables: str | os.PathLike[str] | None = None,
-        on_fold: FoldReport | None = None,
+        on_part: PartReport | None = None,
     ) -> Self:
         """Learn from hidden training edges; choose by validation edges.
 
@@ -147,8 +160,9 @@ class Stack(Model):
         tables : path, optional
             Where the features of all candidates are kept, and taken from: for fits on
             the same training edges that differ in seed or in what they leave out.
-        on_fold : callable, optional
-            Told of (folds done, folds in all).
+        on_part : callable, optional
+            Told of (what comes now, parts done, parts in all). Without it notebooks
+            show a bar.
         """
         data = as_data(data)
         graph = data.graph if isinstance(data, EdgeSplit) else data
@@ -170,19 +184,27 @@ class Stack(Model):
             return self
         tree_library()
         place = None if folder is None else make_folder(folder)
-        with nullcontext() if place is None else locked_folder(place):
+        with (
+            nullcontext() if place is None else locked_folder(place),
+            notebook_progress(f"fitting {self.name}") as shown,
+        ):
             if place is not None and not resume:
-                (place / "folds.json").unlink(missing_ok=True)
-            self._learn(train, place, tables, on_fold)
+                (place / MARK).unlink(missing_ok=True)
+            self._learn(train, place, tables, on_part or shown or _say_nothing)
         return self
 
+    def _fold_count(self, train: Graph) -> int:
+        return fold_count(train.num_edges) if self.folds is None else self.folds
+
     def _learn(
-        self, train: Graph, place: Any, tables: Any, on_fold: FoldReport | None
+        self, train: Graph, place: Any, tables: Any, on_part: PartReport
     ) -> None:
         clock = _Clock(self.budget)
         attributes = node_attributes(train)
-        count = fold_count(train.num_edges) if self.folds is None else self.folds
+        count = self._fold_count(train)
+        parts = count + _PARTS_AFTER_FOLDS
         folds: list[Fold] = []
+        on_part("hiding edges", 0, parts)
         for fold in kept_folds(
             train,
             attributes,
@@ -192,8 +214,7 @@ class Stack(Model):
             identity=self._identity(train, count),
         ):
             folds.append(fold)
-            if on_fold is not None:
-                on_fold(len(folds), count)
+            on_part(f"hiding edges, {len(folds)} of {count} times", len(folds), parts)
             if not clock.has_time_for_fold(len(folds)):
                 break
         self.notes_ = _fold_notes(folds, count, attributes is None, train)
@@ -205,6 +226,7 @@ class Stack(Model):
         measures = Measures(train, attributes)
         names = tuple(feature.name for feature in features_of(measures))
         settings = clock.settings(self._settings(names), len(folds))
+        on_part("growing trees", count, parts)
         run: dict[str, Any] = {"num_nodes": train.num_nodes, "seed": int(self.seed)}
         self.ranker_, unseen = fit_and_score_unseen(folds, names, settings, **run)
         rows = (
@@ -213,6 +235,7 @@ class Stack(Model):
             np.concatenate([fold.weights for fold in folds]),
         )
         self.precision_ = link_precision(*rows)
+        on_part("scoring candidates", count + 1, parts)
         # Only now: what it holds and what trees need to grow would add up.
         if tables is None:
             table: FeatureTable | KeptTable = FeatureTable.of(measures)
@@ -221,6 +244,27 @@ class Stack(Model):
                 kept = make_folder(tables)
                 table = kept_table(measures, kept, {"graph": _digest(train)})
         self._choose(table, folds, rows)
+
+    def fit_seconds(self, split: EdgeSplit) -> float:
+        """Forecast how long a fit takes, from one part of it and a few trees.
+
+        That takes a while by itself: about a tenth of the fit.
+        """
+        train, began = split.train_graph, time.monotonic()
+        count, attributes = self._fold_count(train), node_attributes(train)
+        fold = make_fold(train, attributes, 0, folds=count, seed=int(self.seed))
+        names = tuple(f.name for f in features_of(Measures(train, attributes)))
+        part = time.monotonic() - began
+        few = replace(self._settings(names), rounds=_TIMED_ROUNDS, seeds=1)
+        times = []
+        for rounds in (1, 1 + _TIMED_ROUNDS):  # the first also loads the library
+            began = time.monotonic()
+            fit_rankers(RankerFit([fold], names, replace(few, rounds=rounds)))
+            times.append(time.monotonic() - began)
+        tree = max(0.0, times[1] - times[0]) / _TIMED_ROUNDS
+        # Three rankers, and two of half of the rows each for the precision of links.
+        grown = 4 * self.rounds * tree * count / min(4, default_threads())
+        return part * (count + 1) + grown + times[0] * count
 
     def _settings(self, names: tuple[str, ...]) -> TreeSettings:
         """Return how trees are grown, without what is to be left out."""
@@ -476,6 +520,10 @@ def _choose_by_folds(
     }
     hidden = sum(fold.hidden for fold in folds)
     return choose(unseen, plain, labels, hidden, weights, blends=blends)
+
+
+def _say_nothing(what: str, done: int, total: int) -> None:
+    """Tell nobody of a part."""
 
 
 class _Clock:

@@ -44,6 +44,9 @@ KEPT = 200_000
 MOST_CANDIDATES = 2_000_000
 """Candidates of a fold that rows are taken from; of more, an even share is."""
 
+MARK, FOLDS = "folds.json", "fold-*.npz"
+"""What a folder keeps: whose folds they are, and the folds."""
+
 _BY = ("ac", "ease", "mix")
 _MOST_TOGETHER = 5_000  # nodes: a fold then holds some 100 MB
 
@@ -183,7 +186,7 @@ def kept_folds(
     together = default_threads() if graph.num_nodes <= _MOST_TOGETHER else 1
 
     def kept(fold: int) -> Fold:
-        path = None if folder is None else folder / f"fold-{fold}.npz"
+        path = None if folder is None else folder / FOLDS.replace("*", str(fold))
         if path is not None and path.exists():
             return Fold.load(path)
         # Alone, a fold uses all threads by itself.
@@ -245,9 +248,9 @@ def kept_table(measures: Measures, folder: Path, identity: dict[str, Any]) -> Ke
 
 def _claim(folder: Path, identity: dict[str, Any]) -> None:
     """Throw away what another fit kept, and write down whose this is."""
-    mark = folder / "folds.json"
+    mark = folder / MARK
     text = json.dumps(identity, sort_keys=True)
     if not mark.exists() or mark.read_text("utf-8") != text:
-        for stale in (*folder.glob("fold-*.npz"), *folder.glob("candidate*.npy")):
+        for stale in (*folder.glob(FOLDS), *folder.glob("candidate*.npy")):
             stale.unlink()
         mark.write_text(text, "utf-8")
