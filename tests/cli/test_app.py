@@ -340,8 +340,8 @@ class TestDemo:
         result = gelato("demo", "--no-train", "--output", tmp_path / "here")
         assert result.code == 0
         # The paper's numbers, best first, and the biased one beside them.
-        names = [line.split()[0] for line in result.out.splitlines()[4:10]]
-        assert names == ["ac", "cos", "aa", "ra", "cn", "pa"]
+        names = [line.split()[0] for line in result.out.splitlines()[4:11]]
+        assert names == ["ac", "ease", "cos", "aa", "ra", "cn", "pa"]
         assert "2.65" in result.out
         assert "0.0082" in result.out
         assert "BIASED AP" in result.out
@@ -357,10 +357,14 @@ class TestDemo:
         monkeypatch.delenv("GELATO_DATA", raising=False)
         result = gelato("demo", "--epochs", "1", "--output", tmp_path / "here")
         assert result.code == 0
-        names = [line.split()[0] for line in result.out.splitlines()[4:11]]
-        assert sorted(names) == ["aa", "ac", "cn", "cos", "gelato", "pa", "ra"]
+        names = [line.split()[0] for line in result.out.splitlines()[4:13]]
+        assert names[0] == "stack"
+        heuristics = ["aa", "ac", "cn", "cos", "ease", "pa", "ra"]
+        assert sorted(names) == sorted([*heuristics, "gelato", "stack"])
         assert "trained for 1 epoch (the paper: 100)" in result.out
         assert max(map(len, result.out.splitlines()[:24])) <= 80
+        stack = library.load(tmp_path / "here" / "stack")
+        assert f"{100 * library.evaluate(stack, stack.split_).ap:.2f}" in result.out
         model = library.load(tmp_path / "here" / "gelato")
         assert (model.eta, model.beta, model.seed) == (0.75, 0.5, 1)
         ap = library.evaluate(model, model.split_).ap
