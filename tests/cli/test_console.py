@@ -37,8 +37,7 @@ def test_a_reason_takes_the_place_of_numbers_where_it_fits():
         {
             **{"source": ["a"], "target": ["b"], "score": [65.2], "rank": [1]},
             **{"expected_precision": [0.42], "expected_low": [0.31]},
-            **{"expected_high": [0.54], "link_precision": [0.31]},
-            **{"link_precision_low": [0.2], "link_precision_high": [0.4]},
+            "expected_high": [0.54],
             **{"common_neighbours": [3], "attribute_similarity": [0.5]},
             **{"source_degree": [4.0], "target_degree": [14.0]},
             "reason": ["3 shared neighbours, 2 of them rare; similar attributes"],
@@ -51,10 +50,10 @@ def test_a_reason_takes_the_place_of_numbers_where_it_fits():
         return [str(column.header) for column in links_table(fits, table_links).columns]
 
     beside = ["rank", "source", "target"]
-    sure = ["exp. prec.", "of this link"]
-    assert titles(links, 110) == [*beside, *sure, "why"]
-    numbers = ["score", *sure, "common", "similarity"]
-    assert titles(links, 88) == [*beside, *numbers, "degrees"]
+    sure = "exp. prec."
+    assert titles(links, 92) == [*beside, sure, "why"]
+    numbers = ["score", sure, "common", "similarity"]
+    assert titles(links, 80) == [*beside, *numbers, "degrees"]
     silent = links.with_columns(reason=pl.lit(None, pl.String))
     assert titles(silent, 1000) == [*beside, *numbers, "degrees"]
 

@@ -206,10 +206,11 @@ def test_contributions_add_up_to_the_score(model):
 def test_links_have_reasons_and_a_precision(model):
     links = model.predict(top=10)
     assert links["reason"].null_count() == 0
-    share = links["link_precision"].to_numpy()
+    share = links["expected_precision"].to_numpy()
     assert np.all(np.diff(share) <= 1e-12)
-    assert (links["link_precision_low"] <= links["link_precision"]).all()
-    assert (links["link_precision"] <= links["link_precision_high"]).all()
+    assert (links["expected_low"] <= links["expected_precision"]).all()
+    assert (links["expected_precision"] <= links["expected_high"]).all()
+    assert "scored like this one" in model.prediction(top=1).notes[-1]
     listed = model.predict(pairs=[("n0", "n1"), tuple(links.row(0)[:2])])
     assert listed.columns[-1] == "reason"
 

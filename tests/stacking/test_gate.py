@@ -37,6 +37,20 @@ def test_a_well_known_precision_is_found():
     assert np.all(low <= high)
 
 
+def test_edges_that_are_held_out_do_not_count_as_false():
+    rng = np.random.default_rng(0)
+    chance = np.linspace(0.0, 0.6, 60_000)
+    true = rng.random(60_000) < chance
+    hidden = rng.random(60_000) < 0.4  # of the true ones; the others are held out
+    found = link_precision(chance, true & hidden, np.ones(60_000), held_out=0.6 / 0.4)
+    # Held-out edges are known by the time links are predicted, so are no candidates.
+    rest = ~true | hidden
+    for low in (0.1, 0.3, 0.5):
+        here = rest & (chance > low) & (chance < low + 0.1)
+        observed = (true & hidden)[here].mean()
+        assert abs(found.at(chance[here])[0].mean() - observed) < 0.01
+
+
 def test_promises_that_hold_and_promises_that_do_not():
     rng = np.random.default_rng(1)
     chance = rng.random(20_000) ** 3

@@ -29,17 +29,12 @@ _OPTIONAL = (
     "degrees",
     "common_neighbours",
     "score",
-    "link_precision",
     "expected_precision",
 )
-_INTERVALS = {
-    "expected_precision": ("expected_low", "expected_high"),
-    "link_precision": ("link_precision_low", "link_precision_high"),
-}
+_INTERVALS = {"expected_precision": ("expected_low", "expected_high")}
 _LINK_TITLES = {
     "score": "score",
     "expected_precision": "exp. prec.",
-    "link_precision": "of this link",
     "common_neighbours": "common",
     "attribute_similarity": "similarity",
     "degrees": "degrees",

@@ -36,6 +36,7 @@ from gelato.stacking.calibration import (
 )
 from gelato.stacking.features import GROUPS, RIDGE, FeatureTable, features_of, left_out
 from gelato.stacking.folds import (
+    HIDDEN,
     KEPT,
     MARK,
     Fold,
@@ -65,6 +66,10 @@ FEWEST_EDGES = 50
 """Training edges below which nothing is learned."""
 
 _FALLBACK = "ac"
+_PRECISION_NOTE = (
+    "expected_precision: of links scored like this one, the share that was true when "
+    f"one edge in {HIDDEN} was hidden, with a 95 % interval"
+)
 _PLAIN = ("ra", "ac", "ease")
 PartReport = Callable[[str, int, int], None]
 _PARTS_AFTER_FOLDS = 2  # trees, and the scores of candidates
@@ -234,7 +239,9 @@ class Stack(Model):
             np.concatenate([fold.labels for fold in folds]),
             np.concatenate([fold.weights for fold in folds]),
         )
-        self.precision_ = link_precision(*rows)
+        kept_back = self.graph_.num_edges - train.num_edges
+        hidden = max(1, sum(fold.hidden for fold in folds)) / len(folds)
+        self.precision_ = link_precision(*rows, held_out=kept_back / hidden)
         on_part("scoring candidates", count + 1, parts)
         # Only now: what it holds and what trees need to grow would add up.
         if tables is None:
@@ -425,14 +432,17 @@ class Stack(Model):
     def prediction(self, **options: Any) -> Prediction:
         """Return ranked links with a reason and the precision of each link.
 
-        Besides the columns of every model: ``link_precision`` (of links scored like
-        this one, which share was true when edges were hidden), ``link_precision_low``
-        and ``_high`` (a 95 % interval), and ``reason``.
+        ``expected_precision`` of the stack's candidates is of links scored like this
+        one: which share was true when edges were hidden. Besides the columns of every
+        model there is ``reason``.
         """
         made = super().prediction(**options)
         if self.ranker_ is None or self.choice_.kind == "plain":
             return made
-        return replace(made, table=self._with_reasons(made.table))
+        *notes, _ = made.notes
+        return replace(
+            made, table=self._with_reasons(made.table), notes=(*notes, _PRECISION_NOTE)
+        )
 
     def _with_reasons(self, links: pl.DataFrame) -> pl.DataFrame:
         graph = self._fitted_graph()

@@ -2,6 +2,10 @@
 
 Learned from rows that the trees did not see while they were fitted: pairs are dealt
 into two halves by a hash, and each half is scored by trees of the other half.
+
+Edges that a split holds out are among these rows, unknown to them, and would count as
+false: how many they are is known, and that they are scored like the hidden ones is
+supposed.
 """
 
 from __future__ import annotations
@@ -47,9 +51,15 @@ class LinkPrecision:
 
 
 def link_precision(
-    scores: FloatArray, labels: npt.NDArray[np.bool_], weights: FloatArray
+    scores: FloatArray,
+    labels: npt.NDArray[np.bool_],
+    weights: FloatArray,
+    *,
+    held_out: float = 0.0,
 ) -> LinkPrecision:
     """Return the share of true links by score, from rows with known answers.
+
+    ``held_out`` is how many edges, per true row, are among the rows and not labelled.
 
     Rows are cut into steps of some true links each, and neighbouring steps pooled
     until the share rises with the score (isotonic regression); intervals are
@@ -64,8 +74,10 @@ def link_precision(
     hits = np.add.reduceat(labels * weights, cuts) if len(true) else np.zeros(1)
     sizes = np.add.reduceat(weights, cuts) if len(true) else np.ones(1)
     starts = scores[cuts] if len(true) else np.zeros(1)
-    starts, hits, sizes = _pooled(starts, hits, sizes)
-    share = hits / sizes
+    starts, hits, sizes = _pooled(
+        starts, hits, np.maximum(sizes - held_out * hits, hits)
+    )
+    share = np.divide(hits, sizes, out=np.zeros_like(hits), where=sizes > 0)
     low, high = _wilson(share, sizes)
     return LinkPrecision(starts, share, low, high)
 

@@ -16,6 +16,7 @@ from gelato.stacking.ranker import Ranker
 from gelato.stacking.scorer import StackScorer
 
 _RARE = 10  # a shared neighbour of at most so many neighbours is rare
+_EXPECTED = ("expected_precision", "expected_low", "expected_high")
 _CLOSE = 0.5  # cosine of neighbourhoods that counts as similar
 _BEST = 3  # ranks up to this one are each other's best
 
@@ -131,6 +132,8 @@ def reasons(
 ) -> pl.DataFrame:
     """Return a table of links with what each is worth and why it is there.
 
+    Pairs that are no candidates keep the precision of their rank.
+
     Parameters
     ----------
     links : DataFrame
@@ -152,11 +155,13 @@ def reasons(
             texts[place] = words
         if precision is not None:
             worth[:, order] = precision.at(ranker.scores(features))
-    share, low, high = (pl.Series(values).fill_nan(None) for values in worth)
+    by_rank = links.select(_EXPECTED).to_numpy().T.astype(np.float64)
+    expected = np.where(np.isnan(worth), by_rank, worth)
     return links.with_columns(
-        link_precision=share,
-        link_precision_low=low,
-        link_precision_high=high,
+        *(
+            pl.Series(*named).fill_nan(None)
+            for named in zip(_EXPECTED, expected, strict=True)
+        ),
         reason=pl.Series(texts, dtype=pl.String),
     )
 
