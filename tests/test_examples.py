@@ -61,6 +61,6 @@ def test_tables_turn_into_pandas():
 def test_code_of_the_readme_runs():
     text = (ROOT / "README.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
-    quick = code.replace("seed=1)", "seed=1, epochs=2)")
+    quick = code.replace('"stack", seed=1', '"stack", seed=1, folds=1, rounds=5')
     assert quick != code
     assert "BIASED" in run("-c", quick)
