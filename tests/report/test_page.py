@@ -76,7 +76,7 @@ def test_ranking_is_what_evaluate_says(run_folder, run_summary):
     assert [row["model"] for row in rows if row["biased"]] == ["gelato"]
     fair = [row for row in rows if not row["biased"]]
     assert {row["model"] for row in fair} == {
-        *("gelato", "cn", "aa", "ra", "pa", "ac", "cos")
+        *("gelato", "cn", "aa", "ra", "pa", "ac", "ease", "cos")
     }
     assert [r["ap"] for r in fair] == sorted((r["ap"] for r in fair), reverse=True)
     for row in rows:
@@ -372,7 +372,7 @@ def test_directed_graph_without_attributes(tmp_path):
     summary = summarise_run(folder, top=5)
     names = [row["model"] for row in summary["ranking"]["rows"]]
     assert sorted(names) == ["ac", "ac", "pa"]
-    assert len(summary["ranking"]["notes"]) == 4
+    assert len(summary["ranking"]["notes"]) == 5
     assert sum(summary["scores"]["histogram"]["non_edges"]) == (
         25 * 24 - graph.num_edges
     )

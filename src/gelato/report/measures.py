@@ -31,9 +31,9 @@ from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit
 from gelato.text import plain_id
 
-HEURISTICS = ("cn", "aa", "ra", "pa", "ac", "cos")
-# A cosine of every two nodes takes minutes beyond this.
-_MOST_COSINE_NODES = 20_000
+HEURISTICS = ("cn", "aa", "ra", "pa", "ac", "ease", "cos")
+# Beyond this an inverse takes half a minute, a cosine of every two nodes minutes.
+_MOST_NODES = {"ease": 10_000, "cos": 20_000}
 _POINTS = 60
 # Scores held at once for the histogram; more nodes are sampled down to it.
 _HISTOGRAM_CELLS = 12_000_000
@@ -76,8 +76,9 @@ def _unsuited(name: str, graph: Graph) -> str:
         return "it is defined for undirected graphs only"
     if name == "cos" and graph.num_attributes == 0:
         return "the graph has no attributes"
-    if name == "cos" and graph.num_nodes > _MOST_COSINE_NODES:
-        return f"it takes long beyond {_MOST_COSINE_NODES:,} nodes"
+    most = _MOST_NODES.get(name, graph.num_nodes)
+    if graph.num_nodes > most:
+        return f"it takes long beyond {most:,} nodes"
     return ""
 
 
