@@ -57,7 +57,11 @@ def test_every_model_and_case_is_recorded():
 
 
 def test_parameters_and_their_defaults():
-    found = {name: defaults()[name] for name in RECORDED["defaults"]}
+    # Parameters that came later have no past to keep, either.
+    found = {
+        name: {key: defaults()[name][key] for key in known}
+        for name, known in RECORDED["defaults"].items()
+    }
     assert plain(found) == RECORDED["defaults"]
 
 

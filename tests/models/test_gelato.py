@@ -166,6 +166,49 @@ class TestReduction:
         )
 
 
+class TestEvenStart:
+    @pytest.fixture
+    def split(self):
+        """No node is isolated: a loop of weight 1 is the only thing that differs."""
+        ring = [(u, (u + step) % 60) for u in range(60) for step in (1, 2, 3, 5, 7)]
+        attributes = np.eye(6, dtype=np.float32)[np.arange(60) // 10]
+        graph = Graph.from_indices(60, ring, attributes=attributes)
+        found = split_edges(graph, valid=0.1, test=0.1)
+        assert found.train_graph.degrees.min() > 0
+        return found
+
+    def test_training_starts_from_the_heuristic(self, split):
+        first = Gelato(start="even", **QUICK).untrained(split)
+        plain = gelato.make("ac").fit(split)
+        np.testing.assert_allclose(
+            first.score_rows(ROWS), plain.score_rows(ROWS), rtol=1e-5, atol=1e-9
+        )
+
+    def test_what_ranks_worse_is_not_kept(self, split, tmp_path):
+        # A rate so large that no epoch is of any use.
+        wild = Gelato(start="even", lr=1e3, metric="ap", **QUICK).fit(split)
+        plain = gelato.make("ac").fit(split)
+        assert wild.training_.best_epoch == 0
+        assert len(wild.training_.history) == QUICK["epochs"]
+        assert "the model is its heuristic" in wild.notes_[-1]
+        for part in ("valid", "test"):
+            ours, theirs = (gelato.evaluate(m, split, part=part) for m in (wild, plain))
+            assert ours.ap == pytest.approx(theirs.ap, rel=1e-6)
+        again = gelato.load(wild.save(tmp_path / "run"))
+        np.testing.assert_array_equal(again.score_rows(ROWS), wild.score_rows(ROWS))
+
+    def test_what_ranks_better_is(self, split):
+        found = Gelato(start="even", metric="ap", epochs=15, batches=2, lr=0.01)
+        found.fit(split)
+        start = gelato.evaluate(gelato.make("ac").fit(split), split, part="valid").ap
+        assert found.training_.best_epoch > 0
+        assert found.training_.best_value > start
+
+    def test_a_pair_model_of_ones_own_starts_as_it_likes(self):
+        with pytest.raises(UsageError, match="start is 'even'"):
+            Gelato(start="even", pair_model=lambda graph: None).check_parameters()
+
+
 class TestNewerGraphs:
     def test_new_edges_are_weighed_by_the_trained_model(self, model, split):
         later = Graph.from_indices(

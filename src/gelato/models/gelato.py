@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ from gelato.storage import Run
 from gelato.training.dense_task import DenseTask, refuse_dense
 from gelato.training.enhanced_scorers import HEURISTICS, HeuristicName
 from gelato.training.gelato_task import GelatoTask, StepSettings, TrainingSet
+from gelato.training.loop import TrainSettings
 from gelato.training.near_negatives import NegativeKinds
 from gelato.training.negatives import SAMPLERS
 
@@ -48,6 +50,10 @@ _NEAR_NEEDS = {
     "heuristic": "ac",
     "masking": "both",
 }
+_NOTHING_GAINED = (
+    "no epoch ranks the validation edges better than equal weights do: these are kept, "
+    "and the model is its heuristic"
+)
 # As the paper selected them. The last column of its table is one setting for three
 # graphs: no similarity pairs, weights learned completely.
 _LEARNED = {"eta": 0.0, "alpha": 0.0, "beta": 1.0}
@@ -98,6 +104,10 @@ class Gelato(PairTrained, EnhancedModel):
         Where the bias of cross entropy's unit starts. From 0 it first has to learn
         how rare links are, which takes most of an unbiased training; the logarithm of
         positives per negative is where that ends.
+    start : {"random", "even"}
+        First weights. "even" gives all pairs the same weight: training starts from the
+        heuristic on the unlearned graph (up to the loops of isolated nodes), which
+        competes as epoch 0, so that what is kept never ranks validation edges worse.
     negatives : {"auto", "all", "near"}
         How unbiased training sees them: all one by one; or one by one those that a
         walk of t edges joins, and all others, whose scores depend on degrees alone,
@@ -168,6 +178,7 @@ class Gelato(PairTrained, EnhancedModel):
     batches: int = 10
     loss: str = "n-pair"
     bias: str = choice("zero", ("zero", "log-odds"))
+    start: str = choice("random", ("random", "even"))
     training: TrainingSet = choice("unbiased", SAMPLERS)
     negatives: NegativeKinds = choice("auto", ("auto", "all", "near"))
     near_rate: float | None = number(None, above=0, most=1)
@@ -180,7 +191,7 @@ class Gelato(PairTrained, EnhancedModel):
     pair_model: Callable[[Graph], nn.Module] | None = function(None)
 
     module_: nn.Module | None
-    later_parameters = ("redraw", "bias", "negatives", "near_rate")
+    later_parameters = ("redraw", "bias", "start", "negatives", "near_rate")
 
     def check_parameters(self) -> None:
         """Raise unless every parameter is in its range, and they go together."""
@@ -199,6 +210,11 @@ class Gelato(PairTrained, EnhancedModel):
             raise UsageError(
                 f"bias is {self.bias!r}, but the {self.loss} loss has no unit.",
                 hint='Use loss="cross-entropy", or leave bias out.',
+            )
+        if self.start != "random" and self.pair_model is not None:
+            raise UsageError(
+                f"start is {self.start!r}, but the pair model is your own.",
+                hint="Leave start out, and let the pair model start evenly.",
             )
         given = self.get_params()
         for name, needed in _NEAR_NEEDS.items():
@@ -230,7 +246,14 @@ class Gelato(PairTrained, EnhancedModel):
         self._tell_path(task)
         return task
 
+    def _train_settings(self) -> TrainSettings:
+        return replace(super()._train_settings(), validate_start=self.start == "even")
+
     def _keep(self, task: Any) -> None:
+        if self.start == "even" and task.module.pair_model is not None:
+            assert self.training_ is not None
+            if self.training_.best_epoch == 0:
+                self.notes_ = (*self.notes_, _NOTHING_GAINED)
         self.module_, self.mixture_ = task.module.pair_model, task.module.mixture
 
     def _start(self, graph: Graph) -> None:
@@ -274,8 +297,11 @@ class Gelato(PairTrained, EnhancedModel):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 return self.pair_model(graph)
-        made: nn.Module = super()._module(graph)
-        return made
+        made: Any = super()._module(graph)
+        if self.start == "even":
+            nn.init.zeros_(made.output.weight)
+            nn.init.zeros_(made.output.bias)
+        return cast(nn.Module, made)
 
     def _check_split(self, split: EdgeSplit) -> None:
         graph = split.train_graph

@@ -131,6 +131,8 @@ class TrainSettings:
     checkpoint_seconds : float
         Least time between two checkpoints, longer where writing them takes long;
         0 for one after every epoch.
+    validate_start : bool
+        Whether the first weights compete, as epoch 0.
     """
 
     epochs: int = 100
@@ -141,6 +143,7 @@ class TrainSettings:
     patience: int | None = None
     seed: int = 0
     checkpoint_seconds: float = 20.0
+    validate_start: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "validate_every", "patience"):
@@ -234,11 +237,8 @@ def train(
             hint=f"Choose one of: {', '.join(task.metrics)}.",
         )
     optimiser = _adam(task.module, settings)
-    state = Progress()
     store = _Store(options.folder, identity or {}, settings.checkpoint_seconds)
-    if options.resume and store.path is not None and store.path.exists():
-        state = load_checkpoint(store.path, task.module, optimiser, store.identity)
-        logger.info("resuming after epoch %d of %d", state.epoch, settings.epochs)
+    state = _first_state(task, optimiser, settings, options, store)
     try:
         with torch.random.fork_rng(devices=[]):
             while state.epoch < settings.epochs and not _impatient(state, settings):
@@ -264,6 +264,24 @@ def train(
         logger.warning("%d steps were skipped: gradient not finite", state.skipped)
     task.module.load_state_dict(state.best_state)
     return Training(state.history, state.best_epoch, state.best_value, state.skipped)
+
+
+def _first_state(
+    task: Task,
+    optimiser: optim.Optimizer,
+    settings: TrainSettings,
+    options: FitOptions,
+    store: _Store,
+) -> Progress:
+    """Return where a training begins: at a checkpoint, or at its first weights."""
+    if options.resume and store.path is not None and store.path.exists():
+        state = load_checkpoint(store.path, task.module, optimiser, store.identity)
+        logger.info("resuming after epoch %d of %d", state.epoch, settings.epochs)
+        return state
+    state = Progress()
+    if settings.validate_start:
+        _keep_best(task.module, _validated(task), settings.metric, 0, state)
+    return state
 
 
 def _adam(module: nn.Module, settings: TrainSettings) -> optim.Adam:
@@ -324,15 +342,20 @@ def _one_epoch(
     if isinstance(task, TellsMore):
         entry |= task.epoch_values()
     if epoch % settings.validate_every == 0 or epoch == settings.epochs:
-        task.module.eval()
-        with task.clock("validation"), torch.no_grad():
-            entry |= task.validate()
+        entry |= _validated(task)
         _keep_best(task.module, entry, settings.metric, epoch, state)
     entry["phases"] = task.clock.lap()
     entry["seconds"] = time.perf_counter() - started
     state.epoch = epoch
     state.history.append(entry)
     return entry
+
+
+def _validated(task: Task) -> dict[str, float]:
+    """Return the validation values of the module as it is."""
+    task.module.eval()
+    with task.clock("validation"), torch.no_grad():
+        return task.validate()
 
 
 def _step(
