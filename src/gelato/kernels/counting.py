@@ -156,19 +156,17 @@ def tally_pair(u, v, score, amount, ordered, tally):
 
 
 @kernel()
-def tally_row(u, columns, scores, count, form, ordered, tally):
+def tally_row(u, columns, scores, fars, ordered, tally):
     """Count near pairs of a row at their scores, and no longer as far ones.
 
-    What :func:`tally_pair` does, for a whole row: ``form`` is (scale, left, right) of
-    the closed form.
+    What :func:`tally_pair` does, for a whole row: ``fars`` are the closed-form scores,
+    as many as there are columns to count.
     """
     least, starts, thresholds, counts = tally
-    scale, far_left, far_right = form
-    left, own = far_left[u], least[u]
-    first, last = starts[u], starts[u + 1]
-    for j in range(count):
+    own, first, last = least[u], starts[u], starts[u + 1]
+    for j in range(fars.size):
         v = columns[j]
-        score, far, other = scores[j], scale * (left * far_right[v]), least[v]
+        score, far, other = scores[j], fars[j], least[v]
         if score >= own:
             counts[_count_at(score, first, last, thresholds)] += 1
         if far >= own:
