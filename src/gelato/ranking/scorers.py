@@ -271,12 +271,16 @@ def _sited(matrix: sp.csr_array, node_at: Any, site_of: Any) -> tuple[Any, ...]:
 
     Rows keep their order within: a walk is summed in the order of nodes.
     """
-    if len(node_at) > _CACHED_NODES:
-        matrix = matrix[node_at]
+    indptr, nodes, data = matrix.indptr, matrix.indices, matrix.data
     # Narrow indices: a pass reads them as often as anything else.
-    nodes = matrix.indices.astype(np.int32, copy=False)
-    sites = site_of[nodes] if len(node_at) > _CACHED_NODES else nodes
-    return matrix.indptr.astype(np.int64), sites, nodes, matrix.data
+    sites = nodes = nodes.astype(np.int32, copy=False)
+    if len(node_at) > _CACHED_NODES:
+        moved = matrix[node_at]
+        indptr, nodes = moved.indptr, moved.indices.astype(np.int32, copy=False)
+        sites = site_of[nodes]
+        # Equal weights need no second copy in another order.
+        data = data if len(data) and data.min() == data.max() else moved.data
+    return indptr.astype(np.int64), sites, nodes, data
 
 
 def _same(first: sp.csr_array, second: sp.csr_array) -> bool:
