@@ -91,6 +91,9 @@ def bin_of(score, bits, table):
     cell = max(np.int64(0), min(cell, heads[sign, 3])) + heads[sign, 2]
     low = np.int64(spans[cell, 0])
     length = np.int64(spans[cell, 1]) - low
+    if length == 0:
+        # No threshold has these leading bits, so that none needs a look.
+        return 2 * low
     while length > 0:
         half = (length + 1) >> 1
         low += half * np.int64(thresholds[low + half - 1] < score)
