@@ -1,4 +1,4 @@
-"""Exact evaluation and top-1000 of ac on synthetic graphs up to a million nodes.
+"""Exact evaluation and top-1000 of ac on synthetic graphs up to ten million nodes.
 
 Average degree 6, exponent 2.5, maximum degree 1,000, as ``gelato data make`` draws
 them. Each size runs in a process of its own (peak memory is a process's, the graph and
@@ -7,7 +7,9 @@ the kernels included) after the kernels are compiled, and is kept in
 ``--again`` to start afresh. A line through the sizes gives the largest graph that a
 budget of 30 minutes would take.
 
-    python benchmarks/scale.py [10000 100000 300000 1000000] [--again]
+The largest size takes most of an hour twice over, on two idle cores.
+
+    python benchmarks/scale.py [10000 100000 300000 1000000 3000000 10000000] [--again]
 """
 
 from __future__ import annotations
@@ -33,13 +35,16 @@ from gelato.storage import environment, peak_bytes
 TARGET = (
     Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "scale.json"
 )
-SIZES = (10_000, 100_000, 300_000, 1_000_000)
+SIZES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 RECIPE = {"average_degree": 6.0, "exponent": 2.5, "max_degree": 1000, "attributes": 0}
 TOP = 1000
 BUDGET = 30 * 60
-# What the issue asks for on two idle cores.
-TARGETS = {100_000: 30.0, 1_000_000: 480.0}
-MOST_MB = 2000
+# What is asked for on two idle cores: seconds for evaluation and for the best links,
+# memory, time per near pair from 10^5 nodes on, and growth in near pairs.
+MOST_SECONDS = {100_000: 30.0, 1_000_000: 60.0, 10_000_000: 3600.0}
+MOST_MB = {100_000: 2000, 1_000_000: 2000, 10_000_000: 8192}
+MOST_NS, MOST_NS_FROM = 25.0, 100_000
+MOST_SLOPE = 1.1
 
 
 def measure(nodes: int) -> dict[str, Any]:
@@ -167,12 +172,19 @@ def keep(points: dict[int, dict[str, Any]]) -> None:
 
 
 def verdict(point: dict[str, Any]) -> str:
-    limit = TARGETS.get(point["nodes"])
-    if limit is None:
-        return ""
-    slowest = max(point["seconds"]["evaluate"], point["seconds"]["top"])
-    met = slowest < limit and point["peak_mb"] < MOST_MB
-    return f"; target {limit:.0f} s and {MOST_MB:,} MB: {'met' if met else 'MISSED'}"
+    """Return which targets a size has, and which it missed."""
+    nodes, seconds = point["nodes"], point["seconds"]
+    slowest = max(seconds["evaluate"], seconds["top"])
+    asked = {"s": (slowest, MOST_SECONDS.get(nodes))}
+    asked["MB"] = (point["peak_mb"], MOST_MB.get(nodes))
+    most_ns = MOST_NS if nodes >= MOST_NS_FROM else None
+    asked["ns per near pair"] = (point["ns_per_near_pair"], most_ns)
+    said = [
+        f"{limit:,.0f} {unit} {'met' if value < limit else 'MISSED'}"
+        for unit, (value, limit) in asked.items()
+        if limit is not None
+    ]
+    return "; targets: " + ", ".join(said) if said else ""
 
 
 def main() -> None:
@@ -191,15 +203,19 @@ def main() -> None:
         print(
             f"{nodes:,} nodes: {point['near_pairs']:,} near of "
             f"{point['candidates']:,} candidates, evaluated in "
-            f"{seconds['evaluate']:.1f} s, top {TOP:,} in {seconds['top']:.1f} s, "
+            f"{seconds['evaluate']:.1f} s ({point['ns_per_near_pair']:.1f} ns per near "
+            f"pair), top {TOP:,} in {seconds['top']:.1f} s, "
             f"{point['peak_mb']:,.0f} MB peak, {point['threads']} threads"
             f"{verdict(point)}",
             flush=True,
         )
     grown = growth([points[nodes] for nodes in sorted(points)])
     if grown:
+        slope = grown["slope_near_pairs"]
+        met = "met" if slope <= MOST_SLOPE else "MISSED"
         print(
-            f"time grows with near pairs to the power {grown['slope_near_pairs']:.2f}; "
+            f"time grows with near pairs to the power {slope:.2f} (target "
+            f"{MOST_SLOPE}: {met}); "
             f"30 minutes take about {grown['nodes_in_30_minutes']:,} nodes"
         )
 

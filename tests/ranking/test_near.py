@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 import gelato
 from gelato import heuristics
 from gelato.graph import Graph
+from gelato.kernels import near_walks
 from gelato.ranking import (
     all_pairs,
     best_candidates,
@@ -19,6 +22,7 @@ from gelato.ranking import (
     between,
     rank_counts,
     score_pairs,
+    scorers,
 )
 from gelato.ranking import near as near_pass
 from gelato.ranking.best import best_capped
@@ -131,6 +135,59 @@ def test_a_graph_of_some_size(kind, t):
             best_candidates(scorer, rule, 200),
             best_candidates(other, rule, 200),
         )
+
+
+@given(case=cases(), classes=st.sampled_from([0, 1 << 20]), k=st.integers(1, 25))
+def test_sites_change_no_bit(case, classes, k):
+    plain, rule, positives = case
+    nodes = np.arange(0, rule.num_nodes, 2)
+    found = []
+    for cached in (1 << 15, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scorers, "_CACHED_NODES", cached)
+            patch.setattr(near_pass, "_MOST_CLASS_PAIRS", classes)
+            scorer = replace(plain)
+            results = [*best_per_node(scorer, rule, nodes, k)]
+            if rule.count:
+                results.append(best_candidates(scorer, rule, k))
+            if 0 < len(positives) < rule.count:
+                counts = rank_counts(scorer, positives, rule, per_node=True)
+                results += [counts, counts.nodes]
+            results.append(scorer.near_rows(nodes, upper=not rule.directed))
+            found.append([vars(result) for result in results])
+    for one, other in zip(*found, strict=True):
+        assert one.keys() == other.keys()
+        for name in one.keys() - {"nodes"} if "near_pairs" in one else one.keys():
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+@given(graph=graphs(max_nodes=16))
+def test_nodes_reached_together_lie_together(graph):
+    matrix = graph.adjacency
+    degrees = np.diff(matrix.indptr)
+    order = []
+    for seed in [int(np.argmax(degrees)), *range(graph.num_nodes)]:
+        waiting = deque([seed])
+        while waiting:
+            node = waiting.popleft()
+            if node not in order:
+                order.append(node)
+                start, stop = matrix.indptr[node : node + 2]
+                waiting.extend(matrix.indices[start:stop].tolist())
+    made = near_walks.nearby_nodes(matrix.indptr, matrix.indices)
+    assert made.tolist() == order
+
+
+def test_rows_of_a_large_graph_are_walked_by_site(monkeypatch):
+    graph = gelato.make_synthetic_graph(300, attributes=0)
+    scorer = heuristics.autocovariance(graph)
+    some = np.arange(0, 300, 7)
+    assert scorers.rows_by_site(scorer, some) is some
+    monkeypatch.setattr(scorers, "_CACHED_NODES", 0)
+    scorer = replace(scorer)
+    by_site = scorers.rows_by_site(scorer, some)
+    assert by_site.tolist() == sorted(some.tolist(), key=scorer.site_of.__getitem__)
+    assert by_site.tolist() != some.tolist()
 
 
 def test_nearly_all_pairs_near_is_said(caplog):

@@ -91,6 +91,9 @@ def bin_of(score, bits, table):
     cell = max(np.int64(0), min(cell, heads[sign, 3])) + heads[sign, 2]
     low = np.int64(spans[cell, 0])
     length = np.int64(spans[cell, 1]) - low
+    if length == 0:
+        # No threshold has these leading bits, so that none needs a look.
+        return 2 * low
     while length > 0:
         half = (length + 1) >> 1
         low += half * np.int64(thresholds[low + half - 1] < score)
@@ -156,19 +159,17 @@ def tally_pair(u, v, score, amount, ordered, tally):
 
 
 @kernel()
-def tally_row(u, columns, scores, count, form, ordered, tally):
+def tally_row(u, columns, scores, fars, ordered, tally):
     """Count near pairs of a row at their scores, and no longer as far ones.
 
-    What :func:`tally_pair` does, for a whole row: ``form`` is (scale, left, right) of
-    the closed form.
+    What :func:`tally_pair` does, for a whole row: ``fars`` are the closed-form scores,
+    as many as there are columns to count.
     """
     least, starts, thresholds, counts = tally
-    scale, far_left, far_right = form
-    left, own = far_left[u], least[u]
-    first, last = starts[u], starts[u + 1]
-    for j in range(count):
+    own, first, last = least[u], starts[u], starts[u + 1]
+    for j in range(fars.size):
         v = columns[j]
-        score, far, other = scores[j], scale * (left * far_right[v]), least[v]
+        score, far, other = scores[j], fars[j], least[v]
         if score >= own:
             counts[_count_at(score, first, last, thresholds)] += 1
         if far >= own:

@@ -3,6 +3,12 @@
 Each kernel walks one row at a time in arrays of the size of the graph and touches only
 the nodes that are reached. The scores are, to the last bit, those that
 :func:`gelato.kernels.near_walks.near_rows` and ``finish_scores`` list.
+
+A node has a *site*: its index in arrays of memory. On large graphs, nodes that walks
+reach together have sites close to each other, so that what a row reads is still in the
+cache from the row before. Node numbers decide everything else: which pairs are above
+the diagonal, and in which order lists are read and walks are summed. So sites change
+the time, and never a bit.
 """
 
 from __future__ import annotations
@@ -36,14 +42,43 @@ def reach_bounds(indptr, indices, steps):
 
 
 @kernel()
-def _push(indptr, indices, data, node, value, above, out, touched, count):
-    """Add ``value * A[node, v]`` to every v above a bound; list new entries.
+def nearby_nodes(indptr, indices):
+    """Return all nodes breadth first, from the one with most edges on.
 
-    Rows are sorted, so that walking them from the end stops at the bound.
+    Neighbours of a node follow each other, and so do nodes that share a neighbour.
+    Degrees in ascending order, reverse Cuthill-McKee and communities were no better.
     """
-    slot, start = indptr[node + 1] - 1, indptr[node]
-    while slot >= start and indices[slot] > above:
-        v = indices[slot]
+    n = indptr.size - 1
+    order, seen = np.empty(n, dtype=np.int32), np.zeros(n, dtype=np.bool_)
+    done, filled = 0, 0
+    first = np.argmax(indptr[1:] - indptr[:-1])
+    for seed in range(-1, n):
+        start = first if seed < 0 else seed
+        if not seen[start]:
+            seen[start] = True
+            order[filled] = start
+            filled += 1
+        while done < filled:
+            u = order[done]
+            done += 1
+            for slot in range(indptr[u], indptr[u + 1]):
+                v = indices[slot]
+                if not seen[v]:
+                    seen[v] = True
+                    order[filled] = v
+                    filled += 1
+    return order
+
+
+@kernel()
+def _push(indptr, sites, nodes, data, site, value, above, out, touched, count):
+    """Add ``value * A[site, v]`` to every v above a bound; list new entries.
+
+    Rows are sorted by node, so that walking them from the end stops at the bound.
+    """
+    slot, start = indptr[site + 1] - 1, indptr[site]
+    while slot >= start and nodes[slot] > above:
+        v = sites[slot]
         before = out[v]
         after = before + value * data[slot]
         out[v] = after
@@ -56,7 +91,7 @@ def _push(indptr, indices, data, node, value, above, out, touched, count):
 
 @kernel()
 def work_arrays(num_nodes):
-    """Return the arrays that walking a row needs: two of values, two of nodes.
+    """Return the arrays that walking a row needs: two of values, two of sites.
 
     The values are all 0 between rows; who reads them sets them back to 0.
     """
@@ -70,27 +105,29 @@ def work_arrays(num_nodes):
 
 @kernel()
 def walk_from(u, walks, done, steps, above, work):
-    """Walk on from a node, or go on with a walk that has come ``done`` steps.
+    """Walk on from a site, or go on with a walk that has come ``done`` steps.
 
     Parameters
     ----------
     u : int
         Where walks start.
-    walks : (indptr, indices, data, factor)
-        CSR of A with sorted indices and positive values, and the diagonal of F.
+    walks : (indptr, sites, nodes, data, factor, site_of, node_at)
+        CSR of A, one row per site: the sites of its columns, their nodes (ascending)
+        and its values (positive). The diagonal of F by site. The site of every node
+        and the node at every site.
     done, steps : int
         Steps that ``work`` holds already, if any, and how many it is to hold.
     above : int
         The last step only reaches nodes above this one; -1 for all.
-    work : (values, values, nodes, nodes, count)
+    work : (values, values, sites, sites, count)
         What :func:`work_arrays` made, or this function returned.
 
     Returns
     -------
     values, spare, touched, spare_touched, count
-        ``values`` of the first ``count`` nodes in ``touched`` are filled.
+        ``values`` of the first ``count`` sites in ``touched`` are filled.
     """
-    indptr, indices, data, factor = walks
+    indptr, sites, nodes, data, factor, _, _ = walks
     current, following, touched, touched_next, count = work
     if done == 0:
         current[u] = 1.0
@@ -104,7 +141,7 @@ def walk_from(u, walks, done, steps, above, work):
             value = current[k] if step == 0 else current[k] * factor[k]
             current[k] = 0.0
             count_next = _push(
-                indptr, indices, data, k, value, bound,
+                indptr, sites, nodes, data, k, value, bound,
                 following, touched_next, count_next,
             )  # fmt: skip
         current, following = following, current
@@ -120,8 +157,8 @@ def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
     Parameters
     ----------
     rows : (b,) int64
-        Rows to score.
-    walks : (indptr, indices, data, factor)
+        Sites of the rows to score.
+    walks : tuple
         As for :func:`walk_from`.
     steps : int
         Number of edges of a walk, at least 1.
@@ -130,7 +167,8 @@ def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
     out_indptr : (b + 1,) int64
         Filled with the extent of every row.
     out_columns, out_walks
-        Filled; as large as the sum of :func:`reach_bounds` over the rows.
+        Filled with sites and weights; as large as the sum of :func:`reach_bounds` over
+        the rows.
     """
     first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
     work = (first, second, nodes, more_nodes, _NONE)
@@ -138,7 +176,8 @@ def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
     out_indptr[0] = 0
     for i in range(rows.size):
         u = rows[i]
-        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
+        above = np.int64(walks[6][u]) if upper else _ALL
+        work = walk_from(u, walks, _NONE, steps, above, work)
         values, _, touched, _, count = work
         for j in range(count):
             v = touched[j]
@@ -161,7 +200,10 @@ KEPT = ~((np.int64(1) << _DROPPED_BITS) - 1)
 
 @kernel()
 def finish_scores(rows, indptr, columns, values, multiplier, scale, left, right):
-    """Turn walk weights into scores: ``multiplier * walks + scale * l_u * r_v``."""
+    """Turn walk weights into scores: ``multiplier * walks + scale * l_u * r_v``.
+
+    Rows and columns are sites, and so are the places in ``left`` and ``right``.
+    """
     bits = values.view(np.int64)
     for i in range(rows.size):
         u = rows[i]
@@ -197,22 +239,22 @@ def pick_near(indptr, columns, scores, pair_rows, pair_columns, out):
 
 
 @kernel()
-def _take_candidates(u, work, rule, upper, unrestricted):
-    """Keep the candidates of a walked row in its list of nodes; return how many.
+def _take_candidates(u, walks, work, rule, unrestricted):
+    """Keep the candidates of a walked row in its list of sites; return how many.
 
     What is no candidate is set back to 0 and leaves the list.
     """
     values, _, touched, _, count = work
     excluded_indptr, excluded_indices, left, right, ordered = rule
-    n = values.size
+    site_of, node_at = walks[5], walks[6]
+    node = node_at[u]
     values[u] = 0.0
-    for slot in range(excluded_indptr[u], excluded_indptr[u + 1]):
-        values[excluded_indices[slot]] = 0.0
-    start = u + 1 if upper else 0
+    for slot in range(excluded_indptr[node], excluded_indptr[node + 1]):
+        values[site_of[excluded_indices[slot]]] = 0.0
     kept = 0
-    if 2 * count > n - start:
+    if 2 * count > values.size:
         # Most columns are near: go through all of them in the order of memory.
-        for v in range(start, n):
+        for v in range(values.size):
             touched[kept] = v
             kept += values[v] > 0.0
     else:
@@ -225,12 +267,61 @@ def _take_candidates(u, work, rule, upper, unrestricted):
     count, kept = kept, 0
     for j in range(count):
         v = touched[j]
-        if allowed(u, v, left, right, ordered):
+        if allowed(node, node_at[v], left, right, ordered):
             touched[kept] = v
             kept += 1
         else:
             values[v] = 0.0
     return kept
+
+
+@kernel()
+def _count_by_class(u, count, work, form, classes, table, bins, scores):
+    """Count the candidates of a row; pairs of classes take out the far ones."""
+    values, touched = work[0], work[2]
+    multiplier, scale, far_left, _ = form
+    left_class, right_class, rights, class_counts = classes
+    bits, left = scores.view(np.int64), far_left[u]
+    partners = class_counts[left_class[u]]
+    for j in range(count):
+        v = touched[j]
+        c = right_class[v]
+        partners[c] += 1
+        scores[j] = multiplier * values[v] + scale * (left * rights[c])
+        values[v] = 0.0
+    for j in range(count):
+        bits[j] = (bits[j] + HALF) & KEPT
+        bins[bin_of(scores[j], bits[j], table)] += 1
+
+
+@kernel()
+def _count_singly(u, count, work, form, table, bins, scores):
+    """Count the candidates of a row, each at its score and no longer as a far one."""
+    values, touched = work[0], work[2]
+    multiplier, scale, far_left, far_right = form
+    bits, left = scores.view(np.int64), far_left[u]
+    for j in range(count):
+        scores[j] = scale * (left * far_right[touched[j]])
+    for j in range(count):
+        bins[bin_of(scores[j], bits[j], table)] -= 1
+    for j in range(count):
+        v = touched[j]
+        scores[j] = multiplier * values[v] + scores[j]
+        values[v] = 0.0
+    for j in range(count):
+        bits[j] = (bits[j] + HALF) & KEPT
+        bins[bin_of(scores[j], bits[j], table)] += 1
+
+
+@kernel()
+def _tally_sites(u, count, walks, work, form, ordered, scores, tally):
+    """Count the candidates of a row in the lists of their nodes."""
+    node_at, touched, fars = walks[6], work[2], np.empty(count)
+    for j in range(count):
+        v = touched[j]
+        fars[j] = form[1] * (form[2][u] * form[3][v])
+        touched[j] = node_at[v]
+    tally_row(node_at[u], touched, scores, fars, ordered, tally)
 
 
 @kernel()
@@ -244,21 +335,21 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
     Parameters
     ----------
     rows : (b,) int64
-        Rows to count.
-    walks : (indptr, indices, data, factor)
+        Nodes whose rows to count; quickest by site.
+    walks : tuple
         As for :func:`gelato.kernels.near_walks.walk_from`.
     steps : int
         Number of edges of a walk, at least 1.
     upper : bool
         Only columns larger than the row.
     rule : (indptr, indices, left, right, ordered)
-        Excluded pairs in CSR, and the two node sets.
+        Excluded pairs in CSR, and the two node sets: nodes, not sites.
     form : (multiplier, scale, left, right)
-        A score is ``multiplier * walks + scale * (left[u] * right[v])``.
-    classes : (left classes, right classes, counts)
-        Nodes of equal ``left`` or ``right`` and room to count the pairs of two
-        classes; the caller takes them out of the bins. Without room, closed-form
-        scores are taken out one by one.
+        A score is ``multiplier * walks + scale * (left[u] * right[v])``; by site.
+    classes : (left classes, right classes, rights, counts)
+        Sites of equal ``left`` or ``right``, the values of ``right`` and room to count
+        the pairs of two classes; the caller takes them out of the bins. Without room,
+        closed-form scores are taken out one by one.
     table
         What :func:`gelato.kernels.counting.threshold_table` made.
     tally
@@ -267,39 +358,23 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
     bins : (2 t + 1,) int64
         Changed in place.
     """
-    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, _NONE)
-    scores = np.empty(walks[0].size)
-    bits = scores.view(np.int64)
-    multiplier, scale, far_left, far_right = form
-    left_class, right_class, class_counts = classes
+    first, second, some, more = work_arrays(walks[0].size - 1)
+    work = (first, second, some, more, _NONE)
+    scores, site_of = np.empty(walks[0].size), walks[5]
     unrestricted = rule[2].all() and rule[3].all()
-    by_class = class_counts.size > 0
+    size = classes[2].size
     visited = 0
     for i in range(rows.size):
-        u = rows[i]
-        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
-        values, _, touched, _, _ = work
-        count = _take_candidates(u, work, rule, upper, unrestricted)
-        left = far_left[u]
-        if by_class:
-            partners = class_counts[left_class[u]]
-            for j in range(count):
-                partners[right_class[touched[j]]] += 1
+        u = np.int64(site_of[rows[i]])
+        work = walk_from(u, walks, _NONE, steps, rows[i] if upper else _ALL, work)
+        count = _take_candidates(u, walks, work, rule, unrestricted)
+        if size:
+            known = (classes, table, bins, scores)
+            _count_by_class(u, count, work, form, *known)
         else:
-            for j in range(count):
-                scores[j] = scale * (left * far_right[touched[j]])
-            for j in range(count):
-                bins[bin_of(scores[j], bits[j], table)] -= 1
-        for j in range(count):
-            v = touched[j]
-            scores[j] = multiplier * values[v] + scale * (left * far_right[v])
-            values[v] = 0.0
-        for j in range(count):
-            bits[j] = (bits[j] + HALF) & KEPT
-            bins[bin_of(scores[j], bits[j], table)] += 1
+            _count_singly(u, count, work, form, table, bins, scores)
         if tally[0].size:
-            tally_row(u, touched, scores, count, form[1:], rule[4], tally)
+            _tally_sites(u, count, walks, work, form, rule[4], scores, tally)
         visited += count
     return visited
 
@@ -348,10 +423,10 @@ def keep_walks(
     for i in range(rows.size):
         if kept + room[i] > out_scores.size:
             return i, kept
-        u = rows[i]
-        work = walk_from(u, walks, _NONE, steps, u if upper else -1, work)
+        u = np.int64(walks[5][rows[i]])
+        work = walk_from(u, walks, _NONE, steps, rows[i] if upper else _ALL, work)
         values, _, touched, _, _ = work
-        count = _take_candidates(u, work, rule, upper, unrestricted)
+        count = _take_candidates(u, walks, work, rule, unrestricted)
         left = far_left[u]
         for j in range(count):
             v = touched[j]
@@ -362,8 +437,8 @@ def keep_walks(
             score[0] = exact
             bits[0] = (bits[0] + HALF) & KEPT
             if score[0] >= bound:
-                out_rows[kept] = u
-                out_columns[kept] = v
+                out_rows[kept] = rows[i]
+                out_columns[kept] = walks[6][v]
                 out_scores[kept] = score[0]
                 kept += 1
     return rows.size, kept
@@ -379,11 +454,11 @@ def pick_walks(pairs, walks, back, steps, form, out):
     Parameters
     ----------
     pairs : (p, 2) int64
-        Sorted by row.
+        Sites; those of one row follow each other.
     walks, steps, form
         As for :func:`count_walks`.
-    back : (indptr, indices, data)
-        CSR of the transpose of A.
+    back : (indptr, sites, data)
+        CSR of the transpose of A, one row per site.
     out : (p,) float64
         Changed in place.
     """
@@ -410,7 +485,7 @@ def pick_walks(pairs, walks, back, steps, form, out):
             if whole:
                 weight = work[0][v]
             else:
-                weight = _gather(v, walks[3], back, steps, work, incoming)
+                weight = _gather(v, walks[4], back, steps, work, incoming)
             if weight > 0.0 and u != v:
                 score[0] = multiplier * weight + scale * (far_left[u] * far_right[v])
                 bits[0] = (bits[0] + HALF) & KEPT
@@ -447,10 +522,10 @@ def _gather(v, factor, back, steps, work, incoming):
 
     The sum runs over the last nodes before it in the order of the row's list.
     """
-    indptr, indices, data = back
+    indptr, sites, data = back
     values, _, touched, _, count = work
     for slot in range(indptr[v], indptr[v + 1]):
-        incoming[indices[slot]] = data[slot]
+        incoming[sites[slot]] = data[slot]
     total = 0.0
     for j in range(count):
         k = touched[j]
@@ -458,7 +533,7 @@ def _gather(v, factor, back, steps, work, incoming):
             value = values[k] if steps == 1 else values[k] * factor[k]
             total = total + value * incoming[k]
     for slot in range(indptr[v], indptr[v + 1]):
-        incoming[indices[slot]] = 0.0
+        incoming[sites[slot]] = 0.0
     return total
 
 

@@ -34,6 +34,7 @@ from gelato.ranking.scorers import (
     row_blocks,
     row_costs,
     row_spans,
+    rows_by_site,
 )
 
 
@@ -329,7 +330,7 @@ def _stream(
     near: bool,
     progress: Progress | None,
 ) -> ScoredPairs:
-    rows = candidates.rows
+    rows = rows_by_site(scorer, candidates.rows)
     job = _Selecting(scorer, candidates, k, near)
     best = ScoredPairs(np.empty((0, 2), dtype=np.int64), np.empty(0))
     # The bound only prunes what cannot enter, so a stale one changes nothing.

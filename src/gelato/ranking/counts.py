@@ -35,6 +35,7 @@ from gelato.ranking.scorers import (
     row_blocks,
     row_costs,
     row_spans,
+    rows_by_site,
 )
 
 logger = logging.getLogger(__name__)
@@ -119,7 +120,8 @@ def rank_counts(
     lists = NodeLists.of(positives, scores, candidates) if per_node else None
     if journal is not None:
         kind = "exact" if lists is None else "exact, per node"
-        run["identity"] = ranking_identity(kind, positives, scores, candidates)
+        known = (kind, positives, scores, candidates)
+        run["identity"] = ranking_identity(*known, *_row_order(scorer, candidates))
     if isinstance(candidates, ListedPairs):
         bins = _count_listed(scorer, candidates, thresholds, run)
     else:
@@ -222,6 +224,14 @@ def _count_pairs(job: tuple[Any, ...], pairs: IntArray) -> tuple[IntArray, int]:
     return bins, len(pairs)
 
 
+def _row_order(scorer: RowScorer, candidates: Candidates) -> tuple[IntArray, ...]:
+    """Return the rows if not ascending: a journal holds the first spans of an order."""
+    if isinstance(candidates, ListedPairs):
+        return ()
+    rows = rows_by_site(scorer, candidates.rows)
+    return () if rows is candidates.rows else (rows,)
+
+
 def _add(
     scores: FloatArray, thresholds: FloatArray, bins: IntArray, amount: int
 ) -> None:
@@ -260,13 +270,14 @@ def _count(
     lists: NodeLists | None,
 ) -> tuple[IntArray, int | None, IntArray]:
     """Return bins over all candidates, near pairs visited, and counts of lists."""
-    n, rows, near = candidates.num_nodes, candidates.rows, has_near_pairs(scorer)
+    n, near = candidates.num_nodes, has_near_pairs(scorer)
+    rows = rows_by_site(scorer, candidates.rows)
     job = _Counting(
         scorer,
         n,
         candidates.directed,
         candidate_rule(candidates),
-        FarClasses.of(scorer.far) if near else None,  # type: ignore[attr-defined]
+        FarClasses.of(scorer) if near else None,  # type: ignore[arg-type]
         counting.threshold_table(thresholds),
         2 * len(thresholds) + 1,
         lists,

@@ -61,7 +61,7 @@ class RowPass:
         self.table = counting.threshold_table(self.thresholds)
         self.bins = np.zeros(2 * len(self.thresholds) + 1, dtype=np.int64)
         self.near = has_near_pairs(scorer)
-        self.classes = FarClasses.of(scorer.far) if self.near else None
+        self.classes = FarClasses.of(scorer) if self.near else None
 
     def weight(self, rows: IntArray) -> float:
         """Return what rows have to score, in whatever unit suits the scorer."""

@@ -16,7 +16,6 @@ from gelato.kernels import counting, near_walks
 from gelato.kernels import near_walks as walks
 from gelato.ranking.scorers import (
     BLOCK_CELLS,
-    ClosedForm,
     NearScorer,
     WalkScorer,
     row_blocks,
@@ -37,12 +36,12 @@ _MOST_CLASS_PAIRS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class FarClasses:
-    """Nodes grouped by their closed-form value: few groups where degrees are whole.
+    """Sites grouped by their closed-form value: few groups where degrees are whole.
 
     Parameters
     ----------
     left, right : (n,) int32
-        The class of every node.
+        The class of the node at every site; empty where nothing is walked.
     lefts, rights : float64
         The value of every class; empty where there are too many classes to count by.
     """
@@ -53,14 +52,22 @@ class FarClasses:
     rights: FloatArray
 
     @classmethod
-    def of(cls, form: ClosedForm) -> FarClasses:
-        """Group the nodes of a closed form."""
-        lefts, left = np.unique(form.left, return_inverse=True)
-        rights, right = np.unique(form.right, return_inverse=True)
+    def of(cls, scorer: NearScorer) -> FarClasses:
+        """Group the nodes by the closed form of a scorer."""
+        nobody = np.empty(0, dtype=np.int32)
+        nothing = cls(nobody, nobody, np.empty(0), np.empty(0))
+        if not isinstance(scorer, WalkScorer):
+            return nothing
+        _, _, left, right = scorer.form
+        lefts, rights = np.unique(left), np.unique(right)
         if len(lefts) * len(rights) > _MOST_CLASS_PAIRS:
-            nobody = np.empty(0, dtype=np.int32)
-            return cls(nobody, nobody, np.empty(0), np.empty(0))
-        return cls(left.astype(np.int32), right.astype(np.int32), lefts, rights)
+            return nothing
+        return cls(
+            np.searchsorted(lefts, left).astype(np.int32),
+            np.searchsorted(rights, right).astype(np.int32),
+            lefts,
+            rights,
+        )
 
     def new_counts(self) -> IntArray:
         """Return a table of zeros for the pairs of two classes."""
@@ -83,7 +90,7 @@ def count_near(
     scorer : NearScorer
         What scores the rows.
     rows : (b,) int64
-        Ascending.
+        Nodes; quickest in the order of :func:`~gelato.ranking.scorers.rows_by_site`.
     rule : tuple
         What :func:`gelato.ranking.counts.candidate_rule` made.
     classes : FarClasses
@@ -104,7 +111,7 @@ def count_near(
     if isinstance(scorer, WalkScorer) and scorer.steps > 0:
         counts = classes.new_counts()
         walk = (scorer.walk_graph, scorer.steps, upper, rule, scorer.form)
-        grouped = (classes.left, classes.right, counts)
+        grouped = (classes.left, classes.right, classes.rights, counts)
         visited = near_walks.count_walks(rows, *walk, grouped, table, tally, bins)
         near_walks.take_out_classes(
             counts, scorer.far.scale, classes.lefts, classes.rights, table, bins
@@ -173,7 +180,8 @@ def pick_near(scorer: NearScorer, pairs: IntArray, *, upper: bool) -> FloatArray
     if isinstance(scorer, WalkScorer):
         if scorer.steps > 0:
             graph = (scorer.walk_graph, scorer.walk_back, scorer.steps, scorer.form)
-            near_walks.pick_walks(pairs, *graph, scores)
+            sites = scorer.site_of[pairs].astype(np.int64)
+            near_walks.pick_walks(sites, *graph, scores)
         return scores
     rows = np.unique(pairs[:, 0])
     for block in row_blocks(rows, scorer.near_bounds[rows]):

@@ -27,6 +27,8 @@ _BLOCK_ROWS = 512
 _SPANS = 256
 # Rows of a function that are looked at before all others, and what is mere rounding.
 _TRIED_ROWS, _ROUNDING = 8, 1e-5
+# Up to so many nodes, the arrays of a walk fit into the cache wherever nodes are.
+_CACHED_NODES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -197,21 +199,42 @@ class WalkScorer:
         return bounds
 
     @cached_property
+    def node_at(self) -> Any:
+        """The node at every site of memory; what is reached together lies together."""
+        if self.num_nodes <= _CACHED_NODES:
+            return np.arange(self.num_nodes, dtype=np.int32)
+        return walks.nearby_nodes(self.adjacency.indptr, self.adjacency.indices)
+
+    @cached_property
+    def site_of(self) -> Any:
+        """The site of every node."""
+        sites = np.empty(self.num_nodes, dtype=np.int32)
+        sites[self.node_at] = np.arange(self.num_nodes, dtype=np.int32)
+        return sites
+
+    @cached_property
     def walk_graph(self) -> tuple[Any, ...]:
-        """The graph as kernels take it: indptr, indices, data, factor."""
-        return (*_csr(self.adjacency), self.factor)
+        """The graph as :func:`gelato.kernels.near_walks.walk_from` takes it."""
+        placed = _sited(self.adjacency, self.node_at, self.site_of)
+        places = (self.site_of, self.node_at)
+        return (*placed, self.factor[self.node_at], *places)
 
     @cached_property
     def walk_back(self) -> tuple[Any, ...]:
-        """The graph with all edges turned round: indptr, indices, data."""
+        """The graph with all edges turned round: indptr, sites, data."""
         turned = sp.csr_array(self.adjacency.T)
         turned.sort_indices()
-        return _csr(turned)
+        if _same(turned, self.adjacency):
+            indptr, sites, _, data = self.walk_graph[:4]
+        else:
+            indptr, sites, _, data = _sited(turned, self.node_at, self.site_of)
+        return indptr, sites, data
 
-    @property
+    @cached_property
     def form(self) -> tuple[float, float, FloatArray, FloatArray]:
-        """What turns the weight of walks into a score, as kernels take it."""
-        return (self.multiplier, self.far.scale, self.far.left, self.far.right)
+        """What turns the weight of walks into a score, by site."""
+        left, right = self.far.left[self.node_at], self.far.right[self.node_at]
+        return (self.multiplier, self.far.scale, left, right)
 
     def near_rows(self, rows: IntArray, *, upper: bool) -> NearBlock:
         """Return the near columns of rows and their scores."""
@@ -222,11 +245,11 @@ class WalkScorer:
         indptr = np.empty(len(rows) + 1, dtype=np.int64)
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)
-        out = (indptr, columns, scores)
-        walks.near_rows(rows, self.walk_graph, self.steps, upper, *out)
+        out, sites = (indptr, columns, scores), self.site_of[rows].astype(np.int64)
+        walks.near_rows(sites, self.walk_graph, self.steps, upper, *out)
         columns, scores = columns[: indptr[-1]], scores[: indptr[-1]]
-        walks.finish_scores(rows, indptr, columns, scores, *self.form)
-        return NearBlock(rows, indptr, columns, scores)
+        walks.finish_scores(sites, indptr, columns, scores, *self.form)
+        return NearBlock(rows, indptr, self.node_at[columns], scores)
 
     def score_rows(self, rows: IntArray) -> FloatArray:
         """Return scores of shape ``(len(rows), n)``."""
@@ -243,10 +266,38 @@ def round_scores(scores: FloatArray) -> FloatArray:
     return scores
 
 
-def _csr(matrix: sp.csr_array) -> tuple[Any, ...]:
+def _sited(matrix: sp.csr_array, node_at: Any, site_of: Any) -> tuple[Any, ...]:
+    """Return a matrix with one row per site: indptr, sites, nodes, data.
+
+    Rows keep their order within: a walk is summed in the order of nodes.
+    """
+    indptr, nodes, data = matrix.indptr, matrix.indices, matrix.data
     # Narrow indices: a pass reads them as often as anything else.
-    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    return (indptr, indices, matrix.data)
+    sites = nodes = nodes.astype(np.int32, copy=False)
+    if len(node_at) > _CACHED_NODES:
+        moved = matrix[node_at]
+        indptr, nodes = moved.indptr, moved.indices.astype(np.int32, copy=False)
+        sites = site_of[nodes]
+        # Equal weights need no second copy in another order.
+        data = data if len(data) and data.min() == data.max() else moved.data
+    return indptr.astype(np.int64), sites, nodes, data
+
+
+def _same(first: sp.csr_array, second: sp.csr_array) -> bool:
+    return all(
+        np.array_equal(getattr(first, part), getattr(second, part))
+        for part in ("indptr", "indices", "data")
+    )
+
+
+def rows_by_site(scorer: Any, rows: IntArray) -> IntArray:
+    """Return rows in the order in which a pass over them is quickest."""
+    if not isinstance(scorer, WalkScorer) or scorer.num_nodes <= _CACHED_NODES:
+        return rows
+    wanted = np.zeros(scorer.num_nodes, dtype=bool)
+    wanted[rows] = True
+    ordered: IntArray = scorer.node_at[wanted[scorer.node_at]].astype(np.int64)
+    return ordered
 
 
 @runtime_checkable
