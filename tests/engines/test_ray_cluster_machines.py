@@ -50,6 +50,6 @@ def test_a_machine_is_lost_in_the_middle(cluster, driver, work, blow, capsys):
     assert struck["redone"]
     recovery = recovery_seconds(struck)
     with capsys.disabled():
-        sys.stdout.write(f"\n{work}, {blow}: lost work was there in {recovery:.1f} s\n")
+        sys.stdout.write(f"\n{work}, {blow}: recovered in {recovery:.1f} s\n")
     assert 0 < recovery < _NOTICED
     cluster.bring_back()
