@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import gelato
 from gelato.engines import make_engine
-from gelato.engines.ray_cluster import check_address
+from gelato.engines.ray_cluster import Outcome, RayEngine, check_address, connect
 from gelato.errors import EngineError, InputError, MissingExtraError
 from support import engine_tasks as tasks
 from support.small_graphs import community_graph
@@ -87,6 +88,94 @@ class TestCluster:
             list(cluster.map(tasks.late, None, [1]))
 
 
+class _Ref:
+    """A task of the fake Ray: what becomes of it, ``None`` as long as nothing does."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+
+class _FakeRay:
+    """Ray as far as an engine asks it, with one machine lost at the first look.
+
+    Whatever was handed out before waits for ever, as calls do to a machine whose link
+    is cut.
+    """
+
+    exceptions, cloudpickle = ray.exceptions, ray.cloudpickle
+
+    def __init__(self):
+        self.lost, self.handed_out, self.cancelled = False, [], []
+
+    def is_initialized(self):
+        return True
+
+    def cluster_resources(self):
+        return {"CPU": 2}
+
+    def nodes(self):
+        return [{"NodeID": "a", "Alive": True}, {"NodeID": "b", "Alive": not self.lost}]
+
+    def put(self, value):
+        return value
+
+    def remote(self, **options):
+        def decorate(function):
+            class Task:
+                def remote(task, version, refs, item):
+                    done = Outcome(pickle.loads(item)) if self.lost else None
+                    self.handed_out.append((id(task), _Ref(done)))
+                    return self.handed_out[-1][1]
+
+            self.tasks = [*getattr(self, "tasks", []), Task()]  # ids stay apart
+            return self.tasks[-1]
+
+        return decorate
+
+    def wait(self, refs, num_returns=1, timeout=None):
+        ready = [ref for ref in refs if ref.outcome is not None]
+        if not ready and timeout:
+            self.lost = True
+        return ready[:num_returns], []
+
+    def get(self, ref):
+        return ref.outcome
+
+    def cancel(self, ref):
+        self.cancelled.append(ref)
+
+
+class TestLostMachine:
+    """A machine that is cut off: Ray knows it, and its tasks never come back."""
+
+    @pytest.fixture
+    def fake(self, monkeypatch):
+        fake = _FakeRay()
+        monkeypatch.setattr("gelato.engines.ray_cluster.import_ray", lambda: fake)
+        return fake
+
+    def test_all_that_was_under_way_is_handed_out_again(self, fake):
+        assert list(RayEngine().map(tasks.late, None, range(6))) == list(range(6))
+        # Four were in flight, two per core, and each was handed out twice.
+        assert len(fake.handed_out) == 6 + 4
+        stuck = [ref for _, ref in fake.handed_out if ref.outcome is None]
+        assert len(stuck) == 4
+        assert fake.cancelled == stuck
+
+    def test_later_tasks_have_another_name(self, fake):
+        list(RayEngine().map(tasks.late, None, range(6)))
+        names = [name for name, _ in fake.handed_out]
+        assert len(set(names[:4])) == 1
+        assert len(set(names[4:])) == 1
+        assert names[0] != names[4]
+
+    def test_an_earlier_loss_is_none_of_this_map(self, fake):
+        engine = RayEngine()
+        fake.lost = True
+        assert list(engine.map(tasks.late, None, range(6))) == list(range(6))
+        assert len(fake.handed_out) == 6
+
+
 class TestAddress:
     def test_nobody_there(self):
         with socket.socket() as unused:
@@ -99,6 +188,16 @@ class TestAddress:
     def test_no_address_at_all(self, address):
         with pytest.raises(EngineError, match="not the address of a cluster"):
             check_address(address)
+
+    def test_a_machine_that_has_not_joined_is_told_how(self, monkeypatch):
+        def refuse(**options):
+            raise ConnectionError("Failed to connect to Ray cluster")
+
+        monkeypatch.setattr("gelato.engines.ray_cluster.check_address", lambda at: None)
+        monkeypatch.setattr(ray, "init", refuse)
+        with pytest.raises(EngineError, match="cannot be used") as caught:
+            connect(ray, "10.0.0.5:6379", None, None)
+        assert "ray start --address=10.0.0.5:6379" in caught.value.hint
 
     def test_without_ray(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "ray", None)

@@ -12,7 +12,9 @@ Graphs
     ``raw_files`` (benchmark graphs as their authors publish them).
 Things to run
     ``slow_model``, ``slow_scorers`` (count what they are asked), ``engine_tasks``
-    (imported by workers), ``tiny_runs`` (the paper's experiments on a tiny graph).
+    (imported by workers), ``tiny_runs`` (the paper's experiments on a tiny graph),
+    ``small_network`` (machines made of namespaces), ``ray_machines`` (Ray on them) and
+    ``cluster_driver`` (what runs on the driver's).
 Checks
     ``refusals`` (a command that failed as it should), ``exact_bits`` (digests of scores
     and weights, and the machine that they hold for).

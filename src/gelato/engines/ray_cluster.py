@@ -2,8 +2,8 @@
 
 The driver reaches (or starts) the cluster quietly and in bounded time, puts what items
 share into its object store once, and keeps a few tasks per worker in flight; a task
-that was lost with its worker is done again. A worker keeps what items share, works on
-one item at a time on one thread, and sends back a result or an error.
+that was lost with its worker or its machine is done again. A worker keeps what items
+share, works on one item at a time on one thread, and sends back a result or an error.
 """
 
 from __future__ import annotations
@@ -79,9 +79,20 @@ def connect(
         where = "on this machine" if address is None else f"at {address}"
         raise EngineError(
             f"Ray {where} cannot be used: {_first_line(error)}",
-            hint="Both sides need the same versions of Python and Ray, and the same "
-            f"token (RAY_AUTH_MODE=token) if the cluster asks for one. {START_HINT}",
+            hint=f"{_join_hint(address)}Both sides need the same versions of Python "
+            "and Ray, and the same token (RAY_AUTH_MODE=token) if the cluster asks for "
+            f"one. {START_HINT}",
         ) from error
+
+
+def _join_hint(address: str | None) -> str:
+    """Return how this machine joins a cluster: a driver's own has to."""
+    if address is None or address == "auto" or address.startswith("ray://"):
+        return ""
+    return (
+        f"Has this machine joined? ray start --address={address} (with --num-cpus=0 "
+        "if it should not work itself). "
+    )
 
 
 def check_address(address: str) -> None:
@@ -135,14 +146,16 @@ MAX_ATTEMPTS = 4
 
 _AHEAD_PER_WORKER = 2
 # How long to wait between looks at the cluster, and for it to have a core at all.
-_LOOK_SECONDS = 10.0
+_LOOK_SECONDS = 2.0
 _EMPTY_SECONDS = 60.0
 
 
 @dataclass(eq=False)
 class _Task:
+    """An item that is being worked on, in several places once a machine was lost."""
+
     item: bytes
-    ref: Any
+    refs: list[Any]
     attempts: int = 1
 
 
@@ -178,6 +191,7 @@ class RayEngine:
             local = checked_workers(workers) if address is None else None
             connect(self._ray, address, local, object_store_memory)
         self._task = _make_task(self._ray)
+        self._lost_machines = self._dead_machines()
 
     @property
     def workers(self) -> int:
@@ -202,6 +216,7 @@ class RayEngine:
         """Yield ``function(shared, item)`` in the order of the items."""
         ref = self._put(pack((function, shared), dumps=self._ray.cloudpickle.dumps))
         pending: deque[_Task] = deque()
+        self._note_losses()
 
         def submit(item: bytes) -> Any:
             # In a list, the reference arrives as such: workers keep what it holds.
@@ -213,12 +228,16 @@ class RayEngine:
                 if len(pending) == window:
                     yield self._first(pending, submit)
                 described = pickle.dumps(item, protocol=5)
-                pending.append(_Task(described, submit(described)))
+                pending.append(_Task(described, [submit(described)]))
             while pending:
                 yield self._first(pending, submit)
         finally:
             for task in pending:
-                self._ray.cancel(task.ref)
+                self._cancel(task.refs)
+
+    def _cancel(self, refs: list[Any]) -> None:
+        for ref in refs:
+            self._ray.cancel(ref)
 
     def _put(self, pieces: list[Bytes]) -> Any:
         try:
@@ -234,16 +253,20 @@ class RayEngine:
     def _first(self, pending: deque[_Task], submit: Callable[[bytes], Any]) -> Any:
         """Return the result of the oldest task, redoing it where it was lost."""
         lost = self._lost_errors()
+        task = pending[0]
         while True:
-            task = pending[0]
+            ready = self._wait(pending, submit)
+            task.refs.remove(ready)
             try:
-                answer = self._wait(task)
+                answer = self._ray.get(ready)
             except lost as error:
+                if task.refs:
+                    continue  # handed out again already
                 if task.attempts == MAX_ATTEMPTS:
                     raise _given_up(error) from error
                 logger.info("%s: its work is redone", type(error).__name__)
                 task.attempts += 1
-                task.ref = submit(task.item)
+                task.refs.append(submit(task.item))
                 continue
             except self._ray.exceptions.RayError as error:
                 raise EngineError(
@@ -251,6 +274,7 @@ class RayEngine:
                     hint="What was recorded stays; the same command goes on from there "
                     "once the cluster is back.",
                 ) from error
+            self._cancel(task.refs)
             pending.popleft()
             return _checked(answer).get()
 
@@ -263,16 +287,21 @@ class RayEngine:
             known.ObjectLostError,
         )
 
-    def _wait(self, task: _Task) -> Any:
-        """Return a task's answer; stop waiting when the cluster has nothing left."""
+    def _wait(self, pending: deque[_Task], submit: Callable[[bytes], Any]) -> Any:
+        """Return a reference of the oldest task that is ready, as a result or as lost.
+
+        Now and then, look at the cluster: whether machines were lost, and whether it
+        has anything left to work on.
+        """
         empty_since = None
         while True:
-            try:
-                return self._ray.get(task.ref, timeout=_LOOK_SECONDS)
-            except self._ray.exceptions.GetTimeoutError:
-                if self._cores() > 0:
-                    empty_since = None
-                    continue
+            ready, _ = self._ray.wait(pending[0].refs, timeout=_LOOK_SECONDS)
+            if ready:
+                return ready[0]
+            self._replace_lost(pending, submit)
+            if self._cores() > 0:
+                empty_since = None
+                continue
             now = time.monotonic()
             empty_since = now if empty_since is None else empty_since
             if now - empty_since > _EMPTY_SECONDS:
@@ -280,6 +309,40 @@ class RayEngine:
                     "The cluster has had no core to work on for a minute.",
                     hint="Add a machine: ray start --address=HOST:6379",
                 )
+
+    def _replace_lost(
+        self, pending: deque[_Task], submit: Callable[[bytes], Any]
+    ) -> None:
+        """Hand out once more what is under way, if a machine was lost meanwhile.
+
+        Ray tells within seconds that a machine is gone. But a call to a machine whose
+        link is cut, rather than closed, stays open for seven minutes (measured), and
+        Ray does not tell which tasks wait for one. So all are handed out once more; the
+        result that comes first counts, and both are the same.
+        """
+        if not self._note_losses():
+            return
+        refs = [ref for task in pending for ref in task.refs]
+        ready = set(self._ray.wait(refs, num_returns=len(refs), timeout=0)[0])
+        waiting = [task for task in pending if ready.isdisjoint(task.refs)]
+        if waiting:
+            logger.info("A machine was lost: %d pieces are redone", len(waiting))
+        for task in waiting:
+            task.refs.append(submit(task.item))
+
+    def _note_losses(self) -> bool:
+        """Return whether machines were lost since this was last asked."""
+        dead = self._dead_machines()
+        if dead <= self._lost_machines:
+            return False
+        self._lost_machines |= dead
+        # Under its old name, a task waits for the core that a lost machine was asked
+        # for, even where others are idle.
+        self._task = _make_task(self._ray)
+        return True
+
+    def _dead_machines(self) -> set[str]:
+        return {node["NodeID"] for node in self._ray.nodes() if not node["Alive"]}
 
     def close(self) -> None:
         """Leave the cluster, and stop it if it was started here."""
