@@ -285,7 +285,7 @@ def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Described:
     state.notes += notes
     if None in found.to_list():
         raise InputError(
-            f"id= names no node for row {found.to_list().index(None)} of the attributes.",
+            f"id= names no node for row {found.to_list().index(None)}.",
             hint="Give each row its own id.",
         )
     _, seen = np.unique(number_ids([found])[0][0], return_counts=True)
