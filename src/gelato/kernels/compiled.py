@@ -75,7 +75,7 @@ def _without_literals(made: Any) -> Any:
     To numba, 0 and 1 have types of their own, and so has the 0 that a loop starts to
     count from: it would compile a function for each, many of which never run.
     """
-    from numba.core.types import unliteral
+    from numba.core.types.misc import unliteral
 
     usual = made.get_call_template
 
