@@ -27,6 +27,34 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compile_once(tmp_path_factory):
+    """Let a worker wait for a kernel that another one compiles, and load it."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    from filelock import FileLock
+    from numba.core.caching import NullCache
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    folder = tmp_path_factory.getbasetemp().parent  # of all workers
+    usual = Dispatcher.compile
+
+    def compile_alone(self, sig):
+        if isinstance(self._cache, NullCache):
+            return usual(self, sig)
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+        # Kernels call each other in one direction: nobody waits in a circle. The lock
+        # of this process comes first, or two of its threads might.
+        with global_compiler_lock, FileLock(folder / f"{name}.lock"):
+            return usual(self, sig)
+
+    Dispatcher.compile = compile_alone
+    yield
+    Dispatcher.compile = usual
+
+
 @pytest.fixture(scope="session")
 def benchmark():
     """Load one of the five benchmark graphs, or skip where it is not at hand."""
@@ -43,8 +71,9 @@ def benchmark():
     return load
 
 
-# Their kernels take two minutes to compile, as long as all others together.
-HEAVY = re.compile(r"\b(nbfnet|seal|tlc-gnn|walkpool)\b|tlc_gnn")
+# Their kernels take two minutes to compile, as long as all others together. Those that
+# cut out subgraphs serve two of the four, and nothing else.
+HEAVY = re.compile(r"\b(nbfnet|seal|tlc-gnn|walkpool)\b|tlc_gnn|subgraphs\.py")
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers choose
@@ -57,12 +86,15 @@ def pytest_itemcollected(item):
 def pytest_collection_modifyitems(items):
     """Deal files from both ends of the list to the workers, one after another.
 
-    Neighbours use the same kernels, and two workers that need a kernel at the same
-    time both compile it. Far from each other, the second finds what the first compiled.
+    Neighbours use the same kernels, and a worker that needs one which another is
+    compiling has to wait. So one begins with training and the other with the stack,
+    whose kernels are the largest and have little in common.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    files = deque(list(group) for _, group in groupby(items, lambda item: item.path))
+    found = [list(group) for _, group in groupby(items, lambda item: item.path)]
+    ends = {"training": -1, "stacking": 1}
+    files = deque(sorted(found, key=lambda one: ends.get(one[0].path.parent.name, 0)))
     items.clear()
     while files:
         items.extend(files.popleft())

@@ -142,9 +142,8 @@ class TestUntrained:
         one, two = (x.candidates.select(*names) for x in both)
         assert one.equals(two)
 
-    def test_few_validation_edges_are_helped_out_by_training_edges(self):
-        split = split_of(homophilous)
-        folds = inner_folds(split, seed=0)
+    def test_few_validation_edges_are_helped_out_by_training_edges(self, split, choice):
+        folds = inner_folds(split, seed=3)
         assert len(folds) == 9
         known = {tuple(pair) for pair in split.train.tolist()}
         for fold in folds:
@@ -153,7 +152,7 @@ class TestUntrained:
             assert held | kept == known
             assert not held & kept
             assert len(held) == len(split.valid)
-        row = choose(split, 60, train=False).candidates.row(0, named=True)
+        row = choice.candidates.row(0, named=True)
         model = gelato.make(row["model"])
         parts = [split, *folds]
         values = [gelato.evaluate(model.fit(x), x, part="valid").ap for x in parts]

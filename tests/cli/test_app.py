@@ -17,6 +17,11 @@ def data_of(small):
     return ("--edges", small.edges, "--source", "from", "--target", "to")
 
 
+def ranked(small):
+    """Data with a model named: choosing one takes a second, and has its own tests."""
+    return (*data_of(small), "-m", "ac")
+
+
 def split_of(small, **options):
     graph = library.read_graph(small.edges, source="from", target="to")
     return library.split_edges(graph, **options)
@@ -154,7 +159,7 @@ class TestEvaluate:
 
     def test_saved_split_gives_the_same_numbers(self, gelato, small, tmp_path):
         kept = tmp_path / "split.parquet"
-        options = ("evaluate", *data_of(small), "--json")
+        options = ("evaluate", *ranked(small), "--json")
         first = gelato(*options, "--split-seed", "7", "--save-split", kept).json
         again = gelato(*options, "--split-file", kept).json
         assert again["split"] == first["split"]
@@ -198,7 +203,7 @@ class TestEvaluate:
     def test_validation_part_and_sides(self, gelato, small, write):
         left = write("left.txt", "\n".join(small.names[:15]) + "\n")
         result = gelato(
-            *("evaluate", *data_of(small), "--part", "valid", "--valid", "0.3"),
+            *("evaluate", *ranked(small), "--part", "valid", "--valid", "0.3"),
             *("--left", left, "--json"),
         ).json
         assert result["results"][0]["part"] == "valid"
@@ -217,10 +222,10 @@ class TestEvaluate:
         assert forecast[0]["pairs"] == split.num_candidates("test")
 
     def test_notes_go_to_stderr_and_quiet_keeps_them_away(self, gelato, small):
-        loud = gelato("evaluate", *data_of(small), "--json")
+        loud = gelato("evaluate", *data_of(small), "--json")  # and chooses a model
         assert "note: " in loud.err
         assert loud.json
-        assert gelato("evaluate", *data_of(small), "--quiet").err == ""
+        assert gelato("evaluate", *ranked(small), "--quiet").err == ""
 
 
 class TestPredict:
@@ -240,7 +245,7 @@ class TestPredict:
     @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "json", "jsonl"])
     def test_files_hold_all_links(self, gelato, small, tmp_path, suffix):
         path = tmp_path / f"links.{suffix}"
-        result = gelato("predict", *data_of(small), "--top", "30", "-o", path)
+        result = gelato("predict", *ranked(small), "--top", "30", "-o", path)
         assert result.code == 0
         assert "wrote 30 links" in result.err
         readers = {
@@ -253,7 +258,7 @@ class TestPredict:
         assert readers[suffix](path).height == 30
 
     def test_console_shows_twenty_and_says_so(self, gelato, small):
-        result = gelato("predict", *data_of(small), "--top", "30")
+        result = gelato("predict", *ranked(small), "--top", "30")
         assert "10 more" in result.out
         assert "\n  20  " in result.out
         assert "\n  21  " not in result.out
@@ -261,7 +266,7 @@ class TestPredict:
     def test_per_node_of_chosen_nodes(self, gelato, small, write):
         nodes = write("nodes.txt", "n03\nn07\n")
         links = gelato(
-            *("predict", *data_of(small), "--per-node", "2", "--nodes", nodes, "--json")
+            *("predict", *ranked(small), "--per-node", "2", "--nodes", nodes, "--json")
         ).json["links"]
         assert [link["source"] for link in links] == ["n03", "n03", "n07", "n07"]
         assert [link["rank"] for link in links] == [1, 2, 1, 2]
@@ -269,7 +274,7 @@ class TestPredict:
     def test_given_pairs(self, gelato, small, write):
         a, b = small.pairs[0]
         pairs = write("pairs.csv", f"{a},{b}\nn00,n20\n")
-        options = ("predict", *data_of(small), "--pairs", pairs)
+        options = ("predict", *ranked(small), "--pairs", pairs)
         links = gelato(*options, "--json").json["links"]
         assert {link["target"]: link["known"] for link in links} == {
             b: True,
@@ -278,7 +283,7 @@ class TestPredict:
         assert "an edge" in gelato(*options).out
 
     def test_excluded_pairs_are_not_predicted(self, gelato, small, write):
-        options = ("predict", *data_of(small), "--top", "5", "--json")
+        options = ("predict", *ranked(small), "--top", "5", "--json")
         before = gelato(*options).json["links"]
         rows = "".join(f"{x['source']},{x['target']}\n" for x in before)
         after = gelato(*options, "--exclude", write("no.csv", rows)).json["links"]
@@ -290,7 +295,7 @@ class TestPredict:
     def test_candidates_from_a_file(self, gelato, small, write):
         pairs = write("pairs.csv", "n00,n15\nn01,n16\nn02,n17\n")
         result = gelato(
-            *("predict", *data_of(small), "--candidates", f"file:{pairs}", "--json")
+            *("predict", *ranked(small), "--candidates", f"file:{pairs}", "--json")
         ).json
         assert result["candidates"] == 3
         assert len(result["links"]) == 3
@@ -300,8 +305,10 @@ class TestPredict:
 
         graph = library.read_graph(small.edges, source="from", target="to")
         write_npz(graph, tmp_path / "graph.npz")
-        stored = gelato("predict", "--edges", "graph.npz", "--top", "3", "--json").json
-        direct = gelato("predict", *data_of(small), "--top", "3", "--json").json
+        stored = gelato(
+            "predict", "--edges", "graph.npz", "-m", "ac", "--top", "3", "--json"
+        ).json
+        direct = gelato("predict", *ranked(small), "--top", "3", "--json").json
         assert stored["links"] == direct["links"]
 
     def test_dry_run_writes_nothing(self, gelato, small, tmp_path):
@@ -316,14 +323,14 @@ class TestPredict:
             ("--top", "3", "--per-node", "2"),
             ("--nodes", "nodes.txt"),
             ("--pairs", "p.csv", "--candidates", "hops:2"),
-            ("--candidates", "near"),
-            ("--candidates", "hops:1"),
+            ("-m", "ac", "--candidates", "near"),
+            ("-m", "ac", "--candidates", "hops:1"),
             ("--candidates", "hops:2", "--left", "l.txt"),
             ("--set", "t"),
             ("--set", "t=long"),
             ("--set", "walks=3"),
             ("--set", "t=-1"),
-            ("--top", "0"),
+            ("-m", "ac", "--top", "0"),
             ("--model", "acc"),
         ],
     )

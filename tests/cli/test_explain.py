@@ -178,9 +178,9 @@ class TestHostileIds:
         assert not any(text.startswith(("=", "@")) for text in ids)
         assert any("two\nlines" in text for text in ids)
 
-    @pytest.mark.parametrize("node", HOSTILE)
-    def test_explained_by_name(self, gelato, hostile, node):
-        outcome = gelato("explain", "run", node, "n5", "--picture", "why.svg")
-        assert outcome.code == 0, outcome.err
-        assert "\x1b" not in outcome.out
-        assert "<script" not in Path("why.svg").read_text("utf-8")
+    def test_explained_by_name(self, gelato, hostile):
+        for node in HOSTILE:
+            outcome = gelato("explain", "run", node, "n5", "--picture", "why.svg")
+            assert outcome.code == 0, (node, outcome.err)
+            assert "\x1b" not in outcome.out, node
+            assert "<script" not in Path("why.svg").read_text("utf-8"), node

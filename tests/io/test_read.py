@@ -253,6 +253,12 @@ def test_matrices_as_attributes():
         read_graph([("b", "a")], dense, id=["b", "a"])
 
 
+@pytest.mark.parametrize("names", [["", None], [0.0, None]])
+def test_every_row_of_a_matrix_has_an_id(names):
+    with pytest.raises(InputError, match="no node for row 1"):
+        read_graph([(0, 1)], np.zeros((2, 2)), id=names)
+
+
 def test_labels_and_only_ids():
     table = {"id": ["a", "b", "c"], "kind": ["red", None, "blue"], "n": [3, 1, 2]}
     graph = read_graph([("a", "d")], table, labels="kind")

@@ -88,10 +88,18 @@ assert type(total) is not Kernel and type(chunks.mix) is not Kernel
 assert total(np.ones(5)) == known(np.ones(5)) == 5.0
 
 @kernel()
+def add(count, more):
+    return count + more
+
+@kernel()
 def later(values):
-    return total(values) + chunks.mix(np.uint64(1)) * 0
+    count = 0
+    for _ in values:
+        count = add(count, 1)
+    return total(values) + chunks.mix(np.uint64(1)) * 0 + add(count, -3)
 
 assert later(np.ones(3)) == 3.0
+assert len(add.signatures) == 1  # and not one for 0, 1 and -3 each
 print("fine")
 """
     )

@@ -79,7 +79,10 @@ def test_equals_the_dense_way(kind, n, r, seed, share, sparse, block, samples, p
     assert np.array_equal(values, found.similarity)
 
 
-@pytest.mark.parametrize(("name", "eta"), [("cora", 0.5), ("citeseer", 0.75)])
+@pytest.mark.parametrize(
+    ("name", "eta"),
+    [("cora", 0.5), pytest.param("citeseer", 0.75, marks=pytest.mark.slow)],
+)
 def test_equals_the_dense_way_on_benchmarks(benchmark, name, eta):
     graph = benchmark(name)
     count = similarity_count(int(0.85 * graph.num_edges), eta)

@@ -188,7 +188,7 @@ def test_every_loss_learns_from_every_training_set(loss, training):
     model = Gelato(
         loss=loss,
         training=training,
-        epochs=12,
+        epochs=8,
         batches=2,
         hidden=16,
         dropout=0.0,
@@ -206,7 +206,7 @@ def test_other_heuristics_learn_too(heuristic, training):
     model = Gelato(
         heuristic=heuristic,
         training=training,
-        epochs=12,
+        epochs=8,
         batches=2,
         hidden=16,
         dropout=0.0,

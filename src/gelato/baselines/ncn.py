@@ -68,7 +68,8 @@ def pool_tile(u, start, indptr, indices, states, place, nodes, pooled):  # type:
                 nodes[count] = column
                 pooled[count] = 0.0
                 count += 1
-            pooled[place[column]] += states[w]
+            for k in range(states.shape[1]):
+                pooled[place[column], k] += states[w, k]
             at += 1
     for i in range(count):
         place[nodes[i]] = -1

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import partial
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from gelato.engines.local import ThreadEngine, map_ordered
@@ -53,12 +52,7 @@ class Engine(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 _in_use: ContextVar[Engine | None] = ContextVar("engine", default=None)

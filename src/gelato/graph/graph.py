@@ -282,6 +282,9 @@ class Graph:
         shape = (self.num_nodes, self.num_nodes)
         matrix = sp.csr_array(sp.coo_array((weights, (u, v)), shape=shape))
         matrix.sort_indices()
+        # Where there is no edge, scipy takes int32: kernels would be compiled again.
+        matrix.indptr = matrix.indptr.astype(np.int64, copy=False)
+        matrix.indices = matrix.indices.astype(np.int64, copy=False)
         return matrix
 
     @cached_property

@@ -283,6 +283,11 @@ def _matrix_ids(state: ReadState, matrix: Any, ids: Any) -> Described:
     table = read_table(rows, "the ids of the attribute rows")
     found, notes = read_ids(table, "id")
     state.notes += notes
+    if None in found.to_list():
+        raise InputError(
+            f"id= names no node for row {found.to_list().index(None)}.",
+            hint="Give each row its own id.",
+        )
     _, seen = np.unique(number_ids([found])[0][0], return_counts=True)
     if np.any(seen > 1):
         raise InputError("id= names a node twice.", hint="Give each row its own id.")

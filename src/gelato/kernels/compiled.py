@@ -63,7 +63,28 @@ class Kernel:
         """The function as numba compiles it."""
         import numba
 
-        return numba.njit(cache=True, nogil=True, **self.options)(self.function)
+        made = numba.njit(
+            cache=True, nogil=True, no_cfunc_wrapper=True, **self.options
+        )(self.function)
+        return _without_literals(made)
+
+
+def _without_literals(made: Any) -> Any:
+    """Let kernels that call this one with a constant share what is compiled.
+
+    To numba, 0 and 1 have types of their own, and so has the 0 that a loop starts to
+    count from: it would compile a function for each, many of which never run.
+    """
+    from numba.core.types.misc import unliteral
+
+    usual = made.get_call_template
+
+    def shared(args: Any, kws: Any) -> Any:
+        plain = {name: unliteral(kind) for name, kind in kws.items()}
+        return usual(tuple(map(unliteral, args)), plain)
+
+    made.get_call_template = shared
+    return made
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:

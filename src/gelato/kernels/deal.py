@@ -30,6 +30,7 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)  # multipliers of the splitmix64 finaliser
 _MIX2 = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S32 = (np.uint64(s) for s in (30, 27, 31, 32))
 _LOW = np.uint64(0xFFFFFFFF)
+_MOST_PASSES = 20  # over the nodes, until none joins another community
 
 
 @kernel(inline="always")
@@ -378,7 +379,7 @@ def _propagate(indptr, indices, order, labels, sizes, limit):
 
 
 def partition_nodes(
-    structure: WalkStructure, *, parts: int = 32, rounds: int = 20, seed: int = 0
+    structure: WalkStructure, *, parts: int = 32, seed: int = 0
 ) -> npt.NDArray[np.int64]:
     """Return a community per node, each of at most about n / parts nodes.
 
@@ -391,8 +392,6 @@ def partition_nodes(
         The graph.
     parts : int
         Communities hold at most ceil(n / parts) nodes; there are at least so many.
-    rounds : int
-        Stop after so many passes, or when no node moves.
     seed : int
         Decides the order of the nodes.
 
@@ -406,7 +405,7 @@ def partition_nodes(
     labels: npt.NDArray[Any] = np.arange(n)
     sizes = np.ones(n, np.int64)
     limit = max(2, -(-n // parts))
-    for _ in range(rounds):
+    for _ in range(_MOST_PASSES):
         order = generator.permutation(n)
         graph = (structure.indptr, structure.indices)
         if not _propagate(*graph, order, labels, sizes, limit):

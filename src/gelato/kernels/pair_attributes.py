@@ -124,10 +124,8 @@ def pair_layer(
         sums[part] = 0
         for block in range(part_start[part], part_start[part + 1], _BLOCK):
             end = min(block + _BLOCK, part_start[part + 1])
-            total[:] = 0
-            if preloaded:
-                total[: end - block, :width] = out[block:end]
-            else:
+            if not preloaded:
+                total[:] = 0
                 for tile in range(tiles.shape[0]):
                     for e in range(block, end):
                         add_rows(
@@ -140,7 +138,8 @@ def pair_layer(
                         )
             for e in range(block, end):
                 first, second = first_node[pairs[e, 0]], second_node[pairs[e, 1]]
-                row, own = out[e], total[e - block]
+                row = out[e]
+                own = row if preloaded else total[e - block]
                 for k in range(width):
                     x = own[k] + (first[k] + second[k]) + bias[k]
                     # Written so that a NaN stays a NaN.

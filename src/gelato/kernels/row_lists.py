@@ -169,7 +169,8 @@ def _walked_to(u, graph, values, hub, sources, out):
 @kernel()
 def _wanted(nodes, scores, known, u):
     """Return the nodes that are no neighbours of u and score above 0."""
-    kept, values = np.empty_like(nodes), np.empty(nodes.size, dtype=np.float32)
+    kept = np.empty(nodes.size, dtype=np.int32)
+    values = np.empty(nodes.size, dtype=np.float32)
     count = 0
     for j in range(nodes.size):
         if scores[j] > 0.0 and known[nodes[j]] != u:
@@ -297,13 +298,17 @@ def near_lists(rows, walks, limits, bounds, best, out):
     grid, most = limits
     n = graph[0].size - 1
     room = near_room(n)
+    # Not a row of best, which need not be contiguous: one _keep is compiled for all.
+    ranked = np.empty(grid.size, dtype=np.float32)
     filled = 0
     for i in range(rows.size):
         u = rows[i]
         two, three, ridge = near_row(u, graph, degrees, reach, sparse, scale, room)
         for at, found in enumerate((two, three, ridge)):
             given = (grid, most, bounds[at], n)
-            filled = _keep(u, found, given, best[at, i], out, filled)
+            filled = _keep(u, found, given, ranked, out, filled)
+            for g in range(grid.size):
+                best[at, i, g] = ranked[g]
     return filled
 
 

@@ -202,7 +202,9 @@ def _pull_level(matrix, earlier, q, by_slot, scratch):
             total += values[s] * value
             by_slot[s] += earlier[k] * value
         scratch[k] = total
-    q[:] = scratch
+    # One by one: checking shapes takes numba seconds to compile.
+    for k in range(q.shape[0]):
+        q[k] = scratch[k]
 
 
 @kernel()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -174,13 +174,6 @@ def _each_part(work: Callable[[int, slice], None], size: int) -> None:
 
 
 Groups = npt.NDArray[np.int32]
-
-
-class Loss(Protocol):
-    """What the training loop asks of a loss."""
-
-    def __call__(self, positives: Tensor, negatives: Tensor, groups: Groups) -> Tensor:
-        """Return the loss of a batch as a scalar."""
 
 
 class _NPair(torch.autograd.Function):

@@ -222,13 +222,12 @@ def similarity_above(
     threshold: float,
     *,
     similarity: str | BlockSimilarity = "cosine",
-    method: Method = "auto",
 ) -> SimilarityPairs:
     """Return the pairs more similar than a threshold, for example one found before.
 
     Parameters
     ----------
-    attributes, similarity, method
+    attributes, similarity
         As for :func:`similarity_edges`.
     threshold : float
         At least 0, or infinite for no pairs at all.
@@ -236,18 +235,18 @@ def similarity_above(
     if threshold == math.inf:
         return SimilarityPairs(np.empty((0, 2), np.int64), np.empty(0), threshold)
     search = _search(attributes, similarity)
-    if _is_approximate(search, method):
+    if _is_approximate(search, "auto"):
         return _approximate(search, 0, threshold)
     return _sorted_pairs(search.above(threshold), threshold)
 
 
-def _sorted_pairs(listed: Listed, threshold: float, note: str = "") -> SimilarityPairs:
+def _sorted_pairs(listed: Listed, threshold: float) -> SimilarityPairs:
     """Return the listed pairs above a threshold in order."""
     u, v, values = listed
     keep = values > threshold
     pairs, values = np.stack([u[keep], v[keep]], axis=1).astype(np.int64), values[keep]
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return SimilarityPairs(pairs[order], values[order], threshold, note)
+    return SimilarityPairs(pairs[order], values[order], threshold)
 
 
 def pair_similarity(

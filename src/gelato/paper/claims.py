@@ -339,11 +339,6 @@ def count_parameters(method: str, dataset: str) -> int:
     return sum(p.numel() for p in model.module_.parameters() if p.requires_grad)
 
 
-def graph_statistics(graph: Graph) -> list[Any]:
-    """Return a graph's statistics, as :func:`statistics_of` gives them."""
-    return statistics_of(graph.num_nodes, graph.num_edges, graph.num_attributes)
-
-
 def statistics_of(nodes: int, edges: int, attributes: int) -> list[Any]:
     """Return statistics as the paper prints them.
 

@@ -15,7 +15,6 @@ import numpy as np
 from gelato.graph import FloatArray, IntArray
 from gelato.ranking.candidates import Candidates
 from gelato.ranking.counts import RankCounts, rank_counts
-from gelato.ranking.journal import Progress
 from gelato.ranking.pair_scores import score_pairs
 from gelato.ranking.scorers import RowScorer
 
@@ -49,14 +48,10 @@ class RankedPositives:
 
 
 def rank_positives(
-    scorer: RowScorer,
-    positives: IntArray,
-    candidates: Candidates,
-    *,
-    progress: Progress | None = None,
+    scorer: RowScorer, positives: IntArray, candidates: Candidates
 ) -> RankedPositives:
     """Rank positives among candidates, as :func:`~gelato.ranking.rank_counts` does."""
-    counts = rank_counts(scorer, positives, candidates, progress=progress)
+    counts = rank_counts(scorer, positives, candidates)
     scores = score_pairs(scorer, positives, candidates.num_nodes)
     return locate_positives(counts, scores)
 
@@ -68,8 +63,8 @@ def locate_positives(counts: RankCounts, scores: FloatArray) -> RankedPositives:
     return RankedPositives(counts, group)
 
 
-def margin(error: float, size: int, confidence: float = 0.95) -> float:
-    """Return the half-width of an interval from a bootstrap standard error.
+def margin(error: float, size: int) -> float:
+    """Return the half-width of a 95 % interval from a bootstrap standard error.
 
     ``size`` positives were drawn again; few of them know their own spread badly, and
     draws with replacement spread by ``(n - 1) / n`` too little.
@@ -80,7 +75,7 @@ def margin(error: float, size: int, confidence: float = 0.95) -> float:
         return math.inf
     freedom = min(size, RESAMPLES) - 1
     wider = math.sqrt(size / (size - 1))
-    return float(stdtrit(freedom, (1 + confidence) / 2)) * error * wider
+    return float(stdtrit(freedom, 0.975)) * error * wider
 
 
 def paired_gain(
@@ -117,11 +112,6 @@ def paired_gain(
         times = _draw(rng, size)
         drawn.append(one.average_precision(times) - other.average_precision(times))
     return gain, float(np.std(drawn, ddof=1))
-
-
-def resampled_error(one: RankedPositives, *, seed: int = 0) -> float:
-    """Return the bootstrap standard error of an average precision."""
-    return float(np.std(resampled_precision(one, seed=seed), ddof=1))
 
 
 def resampled_precision(one: RankedPositives, *, seed: int = 0) -> FloatArray:

@@ -62,14 +62,6 @@ class ClosedForm:
 
 
 @dataclass(frozen=True)
-class DenseBlock:
-    """Scores of whole rows: ``scores[i, v]`` belongs to ``(rows[i], v)``."""
-
-    rows: IntArray
-    scores: FloatArray
-
-
-@dataclass(frozen=True)
 class NearBlock:
     """Scores of the near columns of rows, as CSR (columns in no order)."""
 

@@ -149,9 +149,7 @@ def _by_recall(counts: RankCounts, recalls: FloatArray) -> list[float]:
     return values
 
 
-def score_histogram(
-    scorer: RowScorer, split: EdgeSplit, part: Part, *, seed: int = 0
-) -> dict[str, Any]:
+def score_histogram(scorer: RowScorer, split: EdgeSplit, part: Part) -> dict[str, Any]:
     """Return how scores of held-out edges and of non-edges are distributed.
 
     Bins are even in ``asinh(score / scale)``, linear near 0 and logarithmic beyond:
@@ -160,7 +158,7 @@ def score_histogram(
     positives = split.positives(part)
     n = split.graph.num_nodes
     held_out = score_pairs(scorer, positives, n)
-    others, sampled = _non_edge_scores(scorer, split, part, seed)
+    others, sampled = _non_edge_scores(scorer, split, part)
     both = np.concatenate([held_out, others])
     sizes = np.abs(both[both != 0])
     scale = float(np.quantile(sizes, 0.5)) if len(sizes) else 1.0
@@ -196,13 +194,13 @@ def _bins(values: FloatArray) -> FloatArray:
 
 
 def _non_edge_scores(
-    scorer: RowScorer, split: EdgeSplit, part: Part, seed: int
+    scorer: RowScorer, split: EdgeSplit, part: Part
 ) -> tuple[FloatArray, int | None]:
     """Return scores of non-edges: all, or those of some random nodes."""
     graph = split.graph
     n = graph.num_nodes
     most = max(20, _HISTOGRAM_CELLS // max(n, 1))
-    drawn = np.random.default_rng(seed).permutation(n)[:most]
+    drawn = np.random.default_rng(0).permutation(n)[:most]
     rows = np.sort(drawn).astype(np.int64)
     chosen = np.zeros(n, dtype=bool)
     chosen[rows] = True

@@ -105,10 +105,10 @@ class OneLayer(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         by_states = np.zeros(gradient.shape)
-        sums = PathWeights(*(np.zeros_like(array) for array in ctx.sums.arrays))
+        sums = ctx.sums.zeros()
         by_out = gradient.contiguous().numpy()
         layer_backward(*ctx.known, ctx.before, by_out, by_states, sums.sums(0))
-        found = [torch.from_numpy(array) for array in (by_states, *sums.arrays)]
+        found = [torch.from_numpy(array) for array in (by_states, *sums)]
         return None, None, *found
 
 

@@ -45,15 +45,7 @@ class NBFNetModule(LinkModule):
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """What propagates, in the order of :class:`PathWeights`."""
-        return (
-            self.query,
-            self.relation,
-            self.gathered,
-            self.own,
-            self.bias,
-            self.gain,
-            self.shift,
-        )
+        return tuple(getattr(self, name) for name in PathWeights._fields)
 
     def prepare(self, graph: Graph) -> PathGraph:
         """Return edges and degrees; attributes and weights are not used."""

@@ -10,7 +10,7 @@ numbers: their three matrices are added up once, and a node costs a third.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,7 @@ class PathGraph:
         return self.indptr, self.indices
 
 
-@dataclass(frozen=True, eq=False)
-class PathWeights:
+class PathWeights(NamedTuple):
     """What a propagation of T layers and width w learns.
 
     Parameters
@@ -121,22 +120,9 @@ class PathWeights:
         """Width w of states."""
         return len(self.query)
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """All of them, in the order of the parameters."""
-        return (
-            self.query,
-            self.relation,
-            self.gathered,
-            self.own,
-            self.bias,
-            self.gain,
-            self.shift,
-        )
-
     def zeros(self) -> PathWeights:
         """Return zeros of the same shapes."""
-        return PathWeights(*(np.zeros_like(array) for array in self.arrays))
+        return PathWeights(*(np.zeros_like(array) for array in self))
 
     def by_class(self, layer: int, graph: PathGraph) -> Array:
         """Return one (5w, w) matrix per class of nodes."""

@@ -490,7 +490,7 @@ class _Pairs:
 
             run_chunks(work, len(window))
             for sums, by_tables in found:
-                _add(total.arrays, sums.arrays)
+                _add(total, sums)
                 _add(by_background, by_tables)
         for layer in range(propagation.weights.layers - 1, -1, -1):
             by_out, by_states = by_background[layer + 1], by_background[layer]
@@ -527,7 +527,7 @@ class _PathStates(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         sums = ctx.work.backward(gradients[0].contiguous().numpy())
-        return None, None, None, *(torch.from_numpy(array) for array in sums.arrays)
+        return None, None, None, *(torch.from_numpy(array) for array in sums)
 
 
 def path_states(
