@@ -73,7 +73,9 @@ def benchmark():
 
 # Their kernels take two minutes to compile, as long as all others together. Those that
 # cut out subgraphs serve two of the four, and nothing else.
-HEAVY = re.compile(r"\b(nbfnet|seal|tlc-gnn|walkpool)\b|tlc_gnn|subgraphs\.py")
+HEAVY = re.compile(
+    r"\b(nbfnet|seal|tlc-gnn|walkpool)\b|tlc_gnn|test_subgraphs|auto_encoder"
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers choose

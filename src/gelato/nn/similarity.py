@@ -222,12 +222,13 @@ def similarity_above(
     threshold: float,
     *,
     similarity: str | BlockSimilarity = "cosine",
+    method: Method = "auto",
 ) -> SimilarityPairs:
     """Return the pairs more similar than a threshold, for example one found before.
 
     Parameters
     ----------
-    attributes, similarity
+    attributes, similarity, method
         As for :func:`similarity_edges`.
     threshold : float
         At least 0, or infinite for no pairs at all.
@@ -235,7 +236,7 @@ def similarity_above(
     if threshold == math.inf:
         return SimilarityPairs(np.empty((0, 2), np.int64), np.empty(0), threshold)
     search = _search(attributes, similarity)
-    if _is_approximate(search, "auto"):
+    if _is_approximate(search, method):
         return _approximate(search, 0, threshold)
     return _sorted_pairs(search.above(threshold), threshold)
 

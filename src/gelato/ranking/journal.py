@@ -39,6 +39,8 @@ class Journal:
     ----------
     folder : path
         Made if missing. Evaluations of different things have files of their own.
+    seconds : float
+        Time between two writes; an interruption that can be caught writes at once.
 
     Attributes
     ----------
@@ -46,7 +48,9 @@ class Journal:
         What earlier runs of the same evaluation took.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, seconds: float = _KEEP_SECONDS
+    ) -> None:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -56,6 +60,7 @@ class Journal:
                 hint="Name a folder that you may write to.",
             ) from error
         self.seconds_before = 0.0
+        self._every = seconds
         self._path: Path | None = None
         self._started = self._kept = time.monotonic()
 
@@ -82,7 +87,7 @@ class Journal:
         """Write the counts of the first ``done`` spans, if it is time or ``now``."""
         assert self._path is not None
         at = time.monotonic()
-        if not now and at - self._kept < _KEEP_SECONDS:
+        if not now and at - self._kept < self._every:
             return
         spent = self.seconds_before + at - self._started
         header = {"format": FORMAT, "done": done, "seconds": spent}
