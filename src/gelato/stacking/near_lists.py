@@ -73,7 +73,10 @@ def _walk_lists(measures: Measures, best: Table) -> IntArray:
 
     def visit(chunk: int) -> None:
         mine = np.arange(cuts[chunk], cuts[chunk + 1])
-        out = best[:, mine[0] : mine[-1] + 1] if len(mine) else best[:, :0]
+        if not len(mine):
+            keys[chunk] = np.empty(0, np.int64)
+            return
+        out = best[:, mine[0] : mine[-1] + 1]
         keys[chunk] = _filled(
             lambda room: row_lists.near_lists(
                 mine, walks, (GRID, PER_NODE), bounds, out, room
