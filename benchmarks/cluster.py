@@ -58,10 +58,11 @@ def started(health: dict[str, str]) -> Iterator[Started]:
 
 
 def undisturbed(there: Started, work: str, nodes: int = NODES) -> dict[str, Any]:
-    """Run on one thread, and on the cluster, whose workers are warm then."""
+    """Run on one thread and on the cluster, each when its kernels are loaded."""
     cluster, driver = there
+    for engine in ("local", "ray"):
+        driver.work(work, engine=engine, nodes=nodes)
     alone = driver.work(work, engine="local", nodes=nodes)
-    driver.work(work, nodes=nodes)
     before = cluster.network.traffic(WORKER)
     spread = driver.work(work, nodes=nodes)
     after = cluster.network.traffic(WORKER)
@@ -117,6 +118,8 @@ def main() -> None:
         sys.exit(why_no_network())
     record: dict[str, Any] = json.loads(TARGET.read_text()) if TARGET.exists() else {}
     record |= {"environment": environment(), "health": HEALTH}
+    busy = os.getloadavg()[0] > 1
+    record["machine"] = f"{'busy with other work' if busy else 'idle'} at the start"
     record["load_average_before"] = os.getloadavg()
     with started(HEALTH) as there:
         record["works"] = matrix(there)
