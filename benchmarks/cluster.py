@@ -60,9 +60,9 @@ def started(health: dict[str, str]) -> Iterator[Started]:
 def undisturbed(there: Started, work: str, nodes: int = NODES) -> dict[str, Any]:
     """Run on one thread and on the cluster, each when its kernels are loaded."""
     cluster, driver = there
-    for engine in ("local", "ray"):
-        driver.work(work, engine=engine, nodes=nodes)
+    driver.work(work, engine="local", nodes=nodes)
     alone = driver.work(work, engine="local", nodes=nodes)
+    driver.spread(work, nodes=nodes)
     before = cluster.network.traffic(WORKER)
     spread = driver.work(work, nodes=nodes)
     after = cluster.network.traffic(WORKER)
