@@ -158,6 +158,18 @@ class MachineDriver:
             self._ambush.take_down()
         return self._answer() | {"struck": struck}
 
+    def spread(self, work: str, **asked: Any) -> dict[str, Any]:
+        """Do a work until both machines had a share; return what the driver saw.
+
+        Short pieces are through on one of them before the other has started a worker.
+        """
+        for _ in range(20):
+            seen = self.work(work, **asked)
+            if set(seen["places"]) == self._cluster.addresses:
+                return seen
+            time.sleep(1.0)
+        raise AssertionError(f"Only {[*seen['places']]} worked.")
+
     def close(self) -> None:
         """Let it leave the cluster, or end it if it does not."""
         try:

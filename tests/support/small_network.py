@@ -62,7 +62,7 @@ class Machine:
         self.run("ip", "link", "set", "lo", "up")
 
     def inside(self, *command: str) -> list[str]:
-        """Return what runs a command on the machine."""
+        """Return what runs a command on the machine, with / as its folder."""
         own = f"/proc/{self.pid}/ns"
         where = [f"--net={own}/net", f"--mount={own}/mnt"]
         return ["nsenter", *where, f"--pid={own}/pid_for_children", "--", *command]

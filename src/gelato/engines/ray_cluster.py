@@ -314,10 +314,10 @@ class RayEngine:
     ) -> None:
         """Hand out once more what is under way, if a machine was lost meanwhile.
 
-        Ray tells within seconds that a machine is gone. But a call to a machine whose
-        link is cut, rather than closed, stays open for seven minutes (measured), and
-        Ray does not tell which tasks wait for one. So all are handed out once more; the
-        result that comes first counts, and both are the same.
+        Ray's health checks tell of a machine that is gone. But a call to a machine
+        whose link is cut, rather than closed, stays open for two to seven minutes
+        (measured), and Ray does not tell which tasks wait for one. So all are handed
+        out once more; the result that comes first counts, and both are the same.
         """
         if not self._note_losses():
             return

@@ -66,6 +66,16 @@ class PairLists:
         shift = np.repeat(self.begin - self.offsets[:-1], np.diff(self.offsets))
         return self.columns[np.arange(len(self)) + shift].astype(np.int64)
 
+    def apart(self) -> PairLists:
+        """Return the same pairs with no columns but theirs, for sending elsewhere.
+
+        The pairs of one step may lie among those of a whole epoch.
+        """
+        if len(self.columns) <= len(self):
+            return self
+        columns = self.listed_columns().astype(self.columns.dtype)
+        return PairLists(self.offsets[:-1], self.offsets, columns)
+
     def joined(self, other: PairLists) -> tuple[PairLists, IntArray]:
         """Return the pairs of two lists as one, and where each pair went.
 

@@ -50,7 +50,7 @@ def score_pairs(matrix: StepMatrix, lists: Lists, *, t: int = 3) -> Scored:
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, matrix.num_nodes))
     chunks = _chunks(matrix, lists)
-    shared = (matrix.arrays, t, lists)
+    shared = (matrix.arrays, t, _apart(lists))
     for rows, part in zip(chunks, engine.map(_forward, shared, chunks), strict=True):
         scores, squares[:, slice(*rows)] = part
         for k, values in enumerate(scores):
@@ -79,7 +79,7 @@ def pull_gradients(
     chunks = _chunks(matrix, lists)
     by_slot = np.empty((len(chunks), len(matrix.values)), matrix.values.dtype)
     by_node = np.empty((len(chunks), matrix.num_nodes))
-    shared = (matrix.arrays, t, lists, scores, gradients)
+    shared = (matrix.arrays, t, _apart(lists), scores, gradients)
     for k, part in enumerate(engine.map(_backward, shared, chunks)):
         by_slot[k], by_node[k] = part
     return threaded.fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
@@ -94,6 +94,10 @@ def _elsewhere() -> Engine | None:
 def _chunks(matrix: StepMatrix, lists: Lists) -> list[Rows]:
     bounds = threaded.row_bounds(matrix, lists).tolist()
     return list(itertools.pairwise(bounds))
+
+
+def _apart(lists: Lists) -> Lists:
+    return lists[0].apart(), lists[1].apart()
 
 
 def _places(pairs: PairLists, rows: Rows) -> slice:
