@@ -61,16 +61,10 @@ def node_measures(ranks: NodeRanks) -> dict[str, FloatArray]:
     return found_measures
 
 
-def _before(ranks: NodeRanks) -> tuple[Any, Any]:
-    """Return how many places a group of equals has before it, and its size."""
-    better = within(ranks.nodes, ranks.positives) - ranks.positives
-    return ranks.above + better, ranks.tied + ranks.positives
-
-
 def _share(ranks: NodeRanks, k: int) -> FloatArray:
     """Return which share of each group of equals to expect among the k best."""
-    before, size = _before(ranks)
-    share: FloatArray = np.clip((k - before) / size, 0.0, 1.0)
+    size = ranks.tied + ranks.positives
+    share: FloatArray = np.clip((k - ranks.before) / size, 0.0, 1.0)
     return share
 
 
@@ -81,7 +75,7 @@ def _discounts(k: int) -> FloatArray:
 
 
 def _gains(ranks: NodeRanks, k: int) -> FloatArray:
-    before, size = _before(ranks)
+    before, size = ranks.before, ranks.tied + ranks.positives
     summed = _discounts(k)
     held = summed[np.minimum(before + size, k)] - summed[np.minimum(before, k)]
     gains: FloatArray = held * ranks.positives / size

@@ -43,6 +43,12 @@ class NodeRanks:
     tied: IntArray
     entries: IntArray
 
+    @cached_property
+    def before(self) -> IntArray:
+        """Places of the list before each group of equals."""
+        better = within(self.nodes, self.positives) - self.positives
+        return self.above + better
+
 
 @dataclass(frozen=True, eq=False)
 class NodeLists:

@@ -47,7 +47,8 @@ def hop_distances(graph: Graph, pairs: IntArray) -> IntArray:
     joined = member[pairs[:, 0]] == member[pairs[:, 1]]
     order = np.argsort(pairs[:, 0], kind="stable")
     found = np.where(joined, 4, -1)[order]
-    ahead, back = graph.adjacency, sp.csr_array(graph.adjacency.T)
+    ahead = graph.adjacency
+    back = sp.csr_array(ahead.T) if graph.directed else ahead
     hops_within_three(
         pairs[order],
         (ahead.indptr, ahead.indices),
