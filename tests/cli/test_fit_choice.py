@@ -72,7 +72,7 @@ class TestFit:
         assert "compete on 4 validation edges within 2 min" in outcome.out
         plan = gelato("run", *data_of(small), "--dry-run", "--quick", "--json").json
         assert plan["choice_forecast"]["trained"] == ["stack", "gelato"]
-        assert "and stack and gelato, compete" in " ".join(outcome.out.split())
+        assert "), stack and gelato compete" in " ".join(outcome.out.split())
         assert not Path("run").exists()
 
     def test_a_budget_beside_a_model_is_misuse(self, gelato, small):

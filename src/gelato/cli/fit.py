@@ -296,9 +296,11 @@ def give_fit_forecast(
     names = ", ".join(dict.fromkeys(name for name, _ in listed))
     learned = [] if split.graph.directed else ["stack"]
     learned += ["gelato"] if split.graph.num_attributes else []
-    trained = f", and {' and '.join(learned)}," if learned else ""
+    plain = f"{text.plural(len(listed), 'untrained candidate')} ({names})"
+    *others, last = [plain, *learned]
+    competing = f"{', '.join(others)} and {last}" if others else last
     console.show(
-        f"{text.plural(len(listed), 'untrained candidate')} ({names}){trained} "
+        f"{competing} "
         f"compete on {text.plural(len(split.valid), 'validation edge')} within "
         f"{text.duration(seconds)}."
     )
