@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from gelato import compare, evaluate, make, split_edges, worked_example
 from gelato.comparison.paired import SAME
@@ -39,6 +40,17 @@ def test_comparison_draws_precision_and_both_protocols(results):
         widths = [bar.get_width() for bar in drawn]
         np.testing.assert_allclose(widths, [100 * source[name].ap for name in names])
     assert "BIASED" in bars.containers[1].get_label()
+
+
+def test_nine_models_leave_room_for_both_pictures(results):
+    exact, biased = ({f"model {k}": one["ac"] for k in range(9)} for one in results)
+    figure = draw_comparison(exact, biased, "title")
+    FigureCanvasAgg(figure).draw()
+    curves, bars = figure.axes
+    assert min(axes.get_position().width for axes in (curves, bars)) > 0.35
+    colours = [line.get_color() for line in curves.get_lines()[:-1]]
+    assert len(colours) == len(set(colours))
+    assert len(bars.get_yticklabels()) == 9
 
 
 def test_example_draws_both_curves():

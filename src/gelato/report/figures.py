@@ -23,6 +23,8 @@ from gelato.ranking.example import WorkedExample, curves
 from gelato.text import LABELS, shortened
 
 _EXACT, _BIASED = PALETTE[0], "#bdbdbd"
+# Curves: more than there are colours cannot be told apart, and their names do not fit.
+_MOST_CURVES = 6
 _TITLE_PAD = 28.0  # leaves room for a legend between title and axes
 _POINTS = 400  # per curve: more cannot be seen and only makes files large
 
@@ -139,6 +141,7 @@ def _precision_curves(
 ) -> None:
     """Draw the share of true links among the k best, for k up to ten times them."""
     positives = exact[names[0]].counts.num_positives
+    names = names[:_MOST_CURVES]
     # Below ten pairs a curve only shows where the first hit happens to stand.
     ks = np.unique(np.geomspace(min(10, positives), 10 * positives, 80).astype(int))
     for place, name in enumerate(names):
@@ -177,18 +180,8 @@ def _precision_curves(
     )
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:,.0f}"))
-    # Above the axes, best AP first: inside, it would lie on the curves.
-    axes.legend(
-        frameon=False,
-        ncols=len(names),
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
-        borderaxespad=0.2,
-        columnspacing=1.0,
-        handlelength=2.2,
-        handletextpad=0.5,
-        fontsize=9,
-    )
+    # Best AP first, where curves have come down.
+    axes.legend(frameon=False, loc="upper right", fontsize=9)
 
 
 def _precision_bars(
