@@ -22,10 +22,13 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER),
-    reason="no chromium or chromedriver here: apt-get install chromium chromium-driver",
-)
+pytestmark = [
+    pytest.mark.slow,  # a browser starts for every page
+    pytest.mark.skipif(
+        not (BROWSER and DRIVER),
+        reason="no chromium or chromedriver here: apt-get install chromium chromium-driver",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
