@@ -26,7 +26,8 @@ pytestmark = [
     pytest.mark.slow,  # a browser starts for every page
     pytest.mark.skipif(
         not (BROWSER and DRIVER),
-        reason="no chromium or chromedriver here: apt-get install chromium chromium-driver",
+        reason="no chromium or chromedriver here: apt-get install chromium "
+        "chromium-driver",
     ),
 ]
 
