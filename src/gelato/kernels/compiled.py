@@ -63,6 +63,7 @@ class Kernel:
         """The function as numba compiles it."""
         import numba
 
+        # Nobody hands kernels on as values: no wrapper is compiled for that.
         made = numba.njit(
             cache=True, nogil=True, no_cfunc_wrapper=True, **self.options
         )(self.function)
