@@ -23,6 +23,7 @@ from gelato.ranking import (
     within_hops,
 )
 from gelato.ranking.counts import counts_of_scores
+from gelato.ranking.scorers import row_blocks
 from support import oracles
 from support.small_graphs import community_graph
 from support.strategies import graphs, split_pairs
@@ -216,3 +217,17 @@ def test_threads_do_not_change_a_bit():
         again = best_candidates(scorer, rule, 300)
         np.testing.assert_array_equal(few.pairs, again.pairs)
         np.testing.assert_array_equal(few.scores, again.scores)
+
+
+@given(st.lists(st.integers(0, 12), max_size=40), st.integers(1, 30), st.integers(1, 9))
+def test_blocks_are_as_large_as_they_may_be(cost, cells, most):
+    expected, own = [], []
+    for row, one in enumerate(cost):
+        if own and (sum(cost[i] for i in own) + one > cells or len(own) == most):
+            expected.append(own)
+            own = []
+        own = [*own, row]
+    expected += [own] if own else []
+    rows, costs = np.arange(len(cost)), np.array(cost, dtype=np.int64)
+    found = row_blocks(rows, costs, max_cells=cells, max_rows=most)
+    assert [block.tolist() for block in found] == expected

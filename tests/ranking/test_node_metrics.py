@@ -102,6 +102,17 @@ def test_undirected_lists_equal_loops(name, weighted):
     compare(Dense(scorer), rule, split.test)
 
 
+def test_a_list_with_many_positives():
+    graph = community_graph(weighted=True)
+    known = {tuple(pair) for pair in graph.edges.tolist()}
+    missing = [(0, v) for v in range(1, 40) if (0, v) not in known]
+    positives = np.array(missing[::2])
+    rule, scorer = all_pairs(graph, graph.edges), heuristics.autocovariance(graph)
+    scores = scorer.score_rows(np.array([0]))[0, positives[:, 1]]
+    assert len(np.unique(scores)) > 8  # more than are compared one by one
+    compare(scorer, rule, positives)
+
+
 @pytest.mark.parametrize("name", ["ac", "pa"])
 def test_directed_lists_are_those_of_sources(name):
     split = gelato.split_edges(community_graph(directed=True), test=0.2)

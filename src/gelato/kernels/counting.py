@@ -26,6 +26,8 @@ _MOST_CELLS = 1 << 16
 _CELLS_PER_THRESHOLD = 32
 _LEAST_CELLS = 1 << 8
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+_FEW_THRESHOLDS = 8
+"""Of one list; up to there all of its scores are compared with each."""
 
 
 def _magnitude_cells(magnitudes: Any, most: int) -> tuple[int, int, Any]:
@@ -159,27 +161,62 @@ def tally_pair(u, v, score, amount, ordered, tally):
 
 
 @kernel()
-def tally_row(u, columns, scores, fars, ordered, tally):
+def _tally_own(scores, amount, first, last, thresholds, counts):
+    """Count scores in one list: threshold by threshold, without a branch per score."""
+    higher = 0
+    for p in range(last - 1, first - 1, -1):
+        above, at_least, threshold = 0, 0, thresholds[p]
+        for j in range(scores.size):
+            above += np.int64(scores[j] > threshold)
+            at_least += np.int64(scores[j] >= threshold)
+        counts[2 * p] += amount * (at_least - above)
+        counts[2 * p + 1] += amount * (above - higher)
+        higher = at_least
+
+
+@kernel()
+def _tally_others(columns, scores, fars, picked, tally):
+    """Count scores, and take out far ones, each in the list of its column.
+
+    Most reach no threshold there: those that do are picked first, as a branch would be
+    mispredicted often.
+    """
+    least, starts, thresholds, counts = tally
+    found = 0
+    for j in range(fars.size):
+        needed = least[columns[j]]
+        picked[found] = j
+        found += (scores[j] >= needed) | (fars[j] >= needed)
+    for i in range(found):
+        j = picked[i]
+        v = columns[j]
+        needed, first, last = least[v], starts[v], starts[v + 1]
+        if scores[j] >= needed:
+            counts[_count_at(scores[j], first, last, thresholds)] += 1
+        if fars[j] >= needed:
+            counts[_count_at(fars[j], first, last, thresholds)] -= 1
+
+
+@kernel()
+def tally_row(u, columns, scores, fars, ordered, picked, tally):
     """Count near pairs of a row at their scores, and no longer as far ones.
 
     What :func:`tally_pair` does, for a whole row: ``fars`` are the closed-form scores,
-    as many as there are columns to count.
+    as many as there are columns to count, ``picked`` has room for as many.
     """
     least, starts, thresholds, counts = tally
     own, first, last = least[u], starts[u], starts[u + 1]
-    for j in range(fars.size):
-        v = columns[j]
-        score, far, other = scores[j], fars[j], least[v]
-        if score >= own:
-            counts[_count_at(score, first, last, thresholds)] += 1
-        if far >= own:
-            counts[_count_at(far, first, last, thresholds)] -= 1
-        if ordered:
-            continue
-        if score >= other:
-            counts[_count_at(score, starts[v], starts[v + 1], thresholds)] += 1
-        if far >= other:
-            counts[_count_at(far, starts[v], starts[v + 1], thresholds)] -= 1
+    if last - first > _FEW_THRESHOLDS:
+        for j in range(fars.size):
+            if scores[j] >= own:
+                counts[_count_at(scores[j], first, last, thresholds)] += 1
+            if fars[j] >= own:
+                counts[_count_at(fars[j], first, last, thresholds)] -= 1
+    else:
+        _tally_own(scores[: fars.size], 1, first, last, thresholds, counts)
+        _tally_own(fars, -1, first, last, thresholds, counts)
+    if not ordered:
+        _tally_others(columns, scores, fars, picked, tally)
 
 
 @kernel()

@@ -321,7 +321,7 @@ def _tally_sites(u, count, walks, work, form, ordered, scores, tally):
         v = touched[j]
         fars[j] = form[1] * (form[2][u] * form[3][v])
         touched[j] = node_at[v]
-    tally_row(node_at[u], touched, scores, fars, ordered, tally)
+    tally_row(node_at[u], touched, scores, fars, ordered, work[3], tally)
 
 
 @kernel()

@@ -8,6 +8,7 @@ the node's best positive, ``1 + above + tied / 2``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -102,25 +103,27 @@ def summarise_nodes(
     """
     measures = node_measures(ranks)
     degrees = neighbour_counts(graph)[np.unique(ranks.nodes)]
-    buckets = [
-        (bucket_name(low, high), (degrees >= low) & (degrees <= high))
-        for low, high in degree_bucket_edges(int(degrees.max(initial=0)))
-    ]
+    # Nodes by degree: a bucket is a slice of all measures.
+    order = np.argsort(degrees, kind="stable")
+    sorted_degrees = degrees[order]
+    table = np.stack(list(measures.values()))
+    by_degree = np.ascontiguousarray(table[:, order])
+    buckets = []
+    for low, high in degree_bucket_edges(int(degrees.max(initial=0))):
+        first, last = np.searchsorted(sorted_degrees, [low, high + 1])
+        if first < last:
+            named = {"degree": bucket_name(low, high), "nodes": int(last - first)}
+            buckets.append(named | _means(measures, by_degree[:, first:last]))
     return {
         "nodes": len(degrees),
-        **_means(measures),
-        "by_degree": [
-            {"degree": name, "nodes": int(inside.sum())}
-            | _means({key: value[inside] for key, value in measures.items()})
-            for name, inside in buckets
-            if inside.any()
-        ],
+        **_means(measures, table),
+        "by_degree": buckets,
         "by_distance": _by_distance(ranks, hop_distances(graph, positives)),
     }
 
 
-def _means(measures: dict[str, FloatArray]) -> dict[str, float]:
-    return {name: float(values.mean()) for name, values in measures.items()}
+def _means(names: Iterable[str], table: FloatArray) -> dict[str, float]:
+    return dict(zip(names, table.mean(axis=1).tolist(), strict=True))
 
 
 def _by_distance(ranks: NodeRanks, distance: IntArray) -> list[dict[str, Any]]:
@@ -129,17 +132,17 @@ def _by_distance(ranks: NodeRanks, distance: IntArray) -> list[dict[str, Any]]:
     An edge stands in the lists of both ends: both count.
     """
     which, place = ranks.entries.T
-    own = 1.0 / (1.0 + ranks.above + ranks.tied / 2.0)[place]
+    steps_of = distance[which]
+    measures = {f"recall@{k}": _share(ranks, k) for k in KS}
+    measures["mrr"] = 1.0 / (1.0 + ranks.above + ranks.tied / 2.0)
+    table = np.stack(list(measures.values()))
     found: list[dict[str, Any]] = []
     for steps, name in DISTANCES.items():
-        inside = distance[which] == steps
-        if inside.any():
-            shares = {
-                f"recall@{k}": float(_share(ranks, k)[place][inside].mean()) for k in KS
-            }
-            edges = len(np.unique(which[inside]))
-            mrr = float(own[inside].mean())
-            found.append({"distance": name, "edges": edges, **shares, "mrr": mrr})
+        inside = np.flatnonzero(steps_of == steps)
+        if len(inside):
+            edges = int(np.count_nonzero(np.bincount(which[inside])))
+            means = _means(measures, table[:, place[inside]])
+            found.append({"distance": name, "edges": edges, **means})
     return found
 
 

@@ -482,15 +482,12 @@ def row_blocks(
 
     The cut depends on the rows and their cost alone, never on the threads.
     """
-    start, total = 0, 0
-    for end in range(len(rows)):
-        total += int(cost[end])
-        if total > max_cells or end - start >= max_rows:
-            if end > start:
-                yield rows[start:end]
-            start, total = end, int(cost[end])
-    if len(rows) > start:
-        yield rows[start:]
+    start, before = 0, np.concatenate([[0], np.cumsum(cost[: len(rows)])])
+    while start < len(rows):
+        fits = int(np.searchsorted(before, before[start] + max_cells, side="right"))
+        end = min(max(fits - 1, start + 1), start + max_rows)
+        yield rows[start:end]
+        start = end
 
 
 def row_spans(
