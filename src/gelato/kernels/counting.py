@@ -163,9 +163,10 @@ def tally_pair(u, v, score, amount, ordered, tally):
 @kernel()
 def _tally_own(scores, amount, first, last, thresholds, counts):
     """Count scores in one list: threshold by threshold, without a branch per score."""
-    higher = 0
+    higher = np.int64(0)
     for p in range(last - 1, first - 1, -1):
-        above, at_least, threshold = 0, 0, thresholds[p]
+        threshold = thresholds[p]
+        above, at_least = np.int64(0), np.int64(0)
         for j in range(scores.size):
             above += np.int64(scores[j] > threshold)
             at_least += np.int64(scores[j] >= threshold)
