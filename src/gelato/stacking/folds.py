@@ -35,6 +35,8 @@ POSITIVES = 4_000
 """Folds are added until there are so many hidden edges."""
 SAMPLED = 120_000
 """Negatives drawn from those that are not hard, in all folds."""
+SAMPLED_EACH = 32
+"""And not more than so many per hidden edge: a tiny graph has few to tell from."""
 HARD = 10
 """Candidates kept per hidden edge, among the best by each plain score."""
 MOST_HARD = 100_000
@@ -145,7 +147,7 @@ def make_fold(
     most = min(round(HARD * share * len(answers)), MOST_HARD)
     hard = hard_candidates(table, pairs, most)
     rest = np.flatnonzero(~labels & ~hard)
-    wanted = min(len(rest), SAMPLED // folds)
+    wanted = min(len(rest), SAMPLED // folds, SAMPLED_EACH * len(answers))
     drawn = np.sort(rng.choice(rest, wanted, replace=False))
     rows = np.sort(np.concatenate([np.flatnonzero(labels | hard), drawn]))
     weights = np.ones(len(pairs))
