@@ -22,7 +22,7 @@ from gelato.kernels.compiled import kernel
 # narrows the search to a few thresholds: neighbouring floats have neighbouring
 # patterns. A plain binary search would mispredict at every step, and so would one
 # that asks for the sign first.
-_MOST_CELLS = 1 << 16
+_MOST_CELLS = 1 << 18
 _CELLS_PER_THRESHOLD = 32
 _LEAST_CELLS = 1 << 8
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
@@ -53,11 +53,11 @@ def threshold_table(thresholds: Any) -> tuple[Any, Any, Any]:
 
     Returns
     -------
-    heads : (2, 4) int64
-        For positive and for negative scores: smallest bit pattern, shift, first cell,
-        and last cell counted from there.
-    spans : (cells, 2) int32
-        Between which positions the thresholds of a cell lie.
+    heads : (2, 5) int64
+        For positive and for negative scores: smallest bit pattern, shift, cell of
+        the smallest magnitudes, last cell counted from there, and which way to count.
+    firsts : (cells + 1,) int32
+        Where the thresholds of a cell begin; cells are in the order of scores.
     padded : (t + 1,) float64
         The thresholds, and a last one that equals nothing.
     """
@@ -69,16 +69,18 @@ def threshold_table(thresholds: Any) -> tuple[Any, Any, Any]:
         -thresholds[:negative][::-1], most
     )
     above, below = starts.size - 1, low_starts.size - 1
-    spans = np.empty((above + below, 2), dtype=np.int32)
-    spans[:above, 0], spans[:above, 1] = first + starts[:-1], first + starts[1:]
-    spans[0, 0] = negative  # a threshold of 0 is found from the smallest cell
-    spans[above:, 0] = negative - low_starts[1:]
-    spans[above:, 1] = negative - low_starts[:-1]
+    # A threshold of 0 is found from the smallest cell of positive scores.
+    firsts = np.concatenate(
+        [negative - low_starts[:0:-1], [negative], first + starts[1:]]
+    )
     heads = np.array(
-        [[base, shift, 0, above - 1], [low_base, low_shift, above, below - 1]],
+        [
+            [base, shift, below, above - 1, 1],
+            [low_base, low_shift, below - 1, below - 1, -1],
+        ],
         dtype=np.int64,
     )
-    return heads, spans, np.append(thresholds, np.nan)
+    return heads, firsts.astype(np.int32), np.append(thresholds, np.nan)
 
 
 @kernel(inline="always")
@@ -87,12 +89,13 @@ def bin_of(score, bits, table):
 
     Only the number of halvings can be mispredicted; there are few.
     """
-    heads, spans, thresholds = table
+    heads, firsts, thresholds = table
     sign = np.int64(score < 0.0)
     cell = ((bits & _MAGNITUDE) - heads[sign, 0]) >> heads[sign, 1]
-    cell = max(np.int64(0), min(cell, heads[sign, 3])) + heads[sign, 2]
-    low = np.int64(spans[cell, 0])
-    length = np.int64(spans[cell, 1]) - low
+    cell = max(np.int64(0), min(cell, heads[sign, 3]))
+    cell = heads[sign, 2] + heads[sign, 4] * cell
+    low = np.int64(firsts[cell])
+    length = np.int64(firsts[cell + 1]) - low
     if length == 0:
         # No threshold has these leading bits, so that none needs a look.
         return 2 * low

@@ -13,6 +13,8 @@ the time, and never a bit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gelato.kernels.compiled import kernel
@@ -70,17 +72,22 @@ def nearby_nodes(indptr, indices):
     return order
 
 
+HEAD = np.dtype([("start", np.int64), ("factor", np.float64)])
+"""Where a row begins, and its number in the diagonal of F: read together."""
+
+
 @kernel()
-def _push(indptr, sites, nodes, data, site, value, above, out, touched, count):
+def _push(heads, ends, data, site, value, above, out, touched, count):
     """Add ``value * A[site, v]`` to every v above a bound; list new entries.
 
     Rows are sorted by node, so that walking them from the end stops at the bound.
     """
-    slot, start = indptr[site + 1] - 1, indptr[site]
-    while slot >= start and nodes[slot] > above:
-        v = sites[slot]
+    stride = np.int64(data.size > 1)
+    slot, start = heads[site + 1]["start"] - 1, heads[site]["start"]
+    while slot >= start and ends[slot, 1] > above:
+        v = ends[slot, 0]
         before = out[v]
-        after = before + value * data[slot]
+        after = before + value * data[slot * stride]
         out[v] = after
         # Without a branch: the entry is kept only where it was empty before.
         touched[count] = v
@@ -89,18 +96,16 @@ def _push(indptr, sites, nodes, data, site, value, above, out, touched, count):
     return count
 
 
-@kernel()
-def work_arrays(num_nodes):
-    """Return the arrays that walking a row needs: two of values, two of sites.
+# Not compiled: numpy asks for large pages of memory, numba does not.
+def work_arrays(num_nodes: int) -> tuple[Any, ...]:
+    """Return what walking a row needs: two arrays of values, two of sites, a count.
 
     The values are all 0 between rows; who reads them sets them back to 0.
     """
-    return (
-        np.zeros(num_nodes),
-        np.zeros(num_nodes),
-        np.empty(num_nodes + 1, dtype=np.int32),
-        np.empty(num_nodes + 1, dtype=np.int32),
-    )
+    values = (np.zeros(num_nodes), np.zeros(num_nodes))
+    size = num_nodes + 1
+    sites = (np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32))
+    return (*values, *sites, np.int64(0))
 
 
 @kernel()
@@ -111,10 +116,11 @@ def walk_from(u, walks, done, steps, above, work):
     ----------
     u : int
         Where walks start.
-    walks : (indptr, sites, nodes, data, factor, site_of, node_at)
-        CSR of A, one row per site: the sites of its columns, their nodes (ascending)
-        and its values (positive). The diagonal of F by site. The site of every node
-        and the node at every site.
+    walks : (heads, ends, data, site_of, node_at)
+        CSR of A, one row per site: where it begins with its number in F
+        (:data:`HEAD`), the sites of its columns and beside them their nodes
+        (ascending), and its values (positive; one if all are equal). The site of every
+        node and the node at every site.
     done, steps : int
         Steps that ``work`` holds already, if any, and how many it is to hold.
     above : int
@@ -127,7 +133,7 @@ def walk_from(u, walks, done, steps, above, work):
     values, spare, touched, spare_touched, count
         ``values`` of the first ``count`` sites in ``touched`` are filled.
     """
-    indptr, sites, nodes, data, factor, _, _ = walks
+    heads, ends, data, _, _ = walks
     current, following, touched, touched_next, count = work
     if done == 0:
         current[u] = 1.0
@@ -138,12 +144,11 @@ def walk_from(u, walks, done, steps, above, work):
         count_next = _NONE
         for j in range(count):
             k = touched[j]
-            value = current[k] if step == 0 else current[k] * factor[k]
+            value = current[k] if step == 0 else current[k] * heads[k]["factor"]
             current[k] = 0.0
             count_next = _push(
-                indptr, sites, nodes, data, k, value, bound,
-                following, touched_next, count_next,
-            )  # fmt: skip
+                heads, ends, data, k, value, bound, following, touched_next, count_next
+            )
         current, following = following, current
         touched, touched_next = touched_next, touched
         count = count_next
@@ -151,14 +156,14 @@ def walk_from(u, walks, done, steps, above, work):
 
 
 @kernel()
-def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
+def near_rows(rows, walks, work, steps, upper, out_indptr, out_columns, out_walks):
     """Write the columns each row reaches, with the weight of the walks.
 
     Parameters
     ----------
     rows : (b,) int64
         Sites of the rows to score.
-    walks : tuple
+    walks, work : tuple
         As for :func:`walk_from`.
     steps : int
         Number of edges of a walk, at least 1.
@@ -170,13 +175,11 @@ def near_rows(rows, walks, steps, upper, out_indptr, out_columns, out_walks):
         Filled with sites and weights; as large as the sum of :func:`reach_bounds` over
         the rows.
     """
-    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, _NONE)
     filled = 0
     out_indptr[0] = 0
     for i in range(rows.size):
         u = rows[i]
-        above = np.int64(walks[6][u]) if upper else _ALL
+        above = np.int64(walks[4][u]) if upper else _ALL
         work = walk_from(u, walks, _NONE, steps, above, work)
         values, _, touched, _, count = work
         for j in range(count):
@@ -246,7 +249,7 @@ def _take_candidates(u, walks, work, rule, unrestricted):
     """
     values, _, touched, _, count = work
     excluded_indptr, excluded_indices, left, right, ordered = rule
-    site_of, node_at = walks[5], walks[6]
+    site_of, node_at = walks[3], walks[4]
     node = node_at[u]
     values[u] = 0.0
     for slot in range(excluded_indptr[node], excluded_indptr[node + 1]):
@@ -316,7 +319,7 @@ def _count_singly(u, count, work, form, table, bins, scores):
 @kernel()
 def _tally_sites(u, count, walks, work, form, ordered, scores, tally):
     """Count the candidates of a row in the lists of their nodes."""
-    node_at, touched, fars = walks[6], work[2], np.empty(count)
+    node_at, touched, fars = walks[4], work[2], np.empty(count)
     for j in range(count):
         v = touched[j]
         fars[j] = form[1] * (form[2][u] * form[3][v])
@@ -325,7 +328,9 @@ def _tally_sites(u, count, walks, work, form, ordered, scores, tally):
 
 
 @kernel()
-def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bins):
+def count_walks(
+    rows, walks, work, steps, upper, rule, form, classes, table, tally, bins
+):
     """Add near candidates to the bins and take them out of the far ones.
 
     Every candidate is counted elsewhere as if it were far; a near one is therefore
@@ -336,7 +341,7 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
     ----------
     rows : (b,) int64
         Nodes whose rows to count; quickest by site.
-    walks : tuple
+    walks, work : tuple
         As for :func:`gelato.kernels.near_walks.walk_from`.
     steps : int
         Number of edges of a walk, at least 1.
@@ -358,9 +363,7 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
     bins : (2 t + 1,) int64
         Changed in place.
     """
-    first, second, some, more = work_arrays(walks[0].size - 1)
-    work = (first, second, some, more, _NONE)
-    scores, site_of = np.empty(walks[0].size), walks[5]
+    scores, site_of = np.empty(walks[0].size), walks[3]
     unrestricted = rule[2].all() and rule[3].all()
     size = classes[2].size
     visited = 0
@@ -383,6 +386,7 @@ def count_walks(rows, walks, steps, upper, rule, form, classes, table, tally, bi
 def keep_walks(
     rows,
     walks,
+    work,
     steps,
     upper,
     rule,
@@ -397,7 +401,7 @@ def keep_walks(
 
     Parameters
     ----------
-    rows, walks, steps, upper, rule, form
+    rows, walks, work, steps, upper, rule, form
         As for :func:`count_walks`.
     bound : float
         Scores below it are left out.
@@ -411,8 +415,6 @@ def keep_walks(
     done, kept : int
         How many rows were walked, and how many candidates they gave.
     """
-    first, second, nodes, more_nodes = work_arrays(walks[0].size - 1)
-    work = (first, second, nodes, more_nodes, _NONE)
     score = np.empty(1)
     bits = score.view(np.int64)
     multiplier, scale, far_left, far_right = form
@@ -423,7 +425,7 @@ def keep_walks(
     for i in range(rows.size):
         if kept + room[i] > out_scores.size:
             return i, kept
-        u = np.int64(walks[5][rows[i]])
+        u = np.int64(walks[3][rows[i]])
         work = walk_from(u, walks, _NONE, steps, rows[i] if upper else _ALL, work)
         values, _, touched, _, _ = work
         count = _take_candidates(u, walks, work, rule, unrestricted)
@@ -438,14 +440,14 @@ def keep_walks(
             bits[0] = (bits[0] + HALF) & KEPT
             if score[0] >= bound:
                 out_rows[kept] = rows[i]
-                out_columns[kept] = walks[6][v]
+                out_columns[kept] = walks[4][v]
                 out_scores[kept] = score[0]
                 kept += 1
     return rows.size, kept
 
 
 @kernel()
-def pick_walks(pairs, walks, back, steps, form, out):
+def pick_walks(pairs, walks, work, back, steps, form, out):
     """Fill ``out`` with the scores of the near ones among given pairs.
 
     The last step of a walk is taken back from the column wherever that is cheaper, in
@@ -455,16 +457,14 @@ def pick_walks(pairs, walks, back, steps, form, out):
     ----------
     pairs : (p, 2) int64
         Sites; those of one row follow each other.
-    walks, steps, form
+    walks, work, steps, form
         As for :func:`count_walks`.
-    back : (indptr, sites, data)
-        CSR of the transpose of A, one row per site.
+    back : (heads, ends, data)
+        The transpose of A, likewise.
     out : (p,) float64
         Changed in place.
     """
     n = walks[0].size - 1
-    first, second, nodes, more_nodes = work_arrays(n)
-    work = (first, second, nodes, more_nodes, _NONE)
     incoming = np.zeros(n)
     score = np.empty(1)
     bits = score.view(np.int64)
@@ -485,7 +485,7 @@ def pick_walks(pairs, walks, back, steps, form, out):
             if whole:
                 weight = work[0][v]
             else:
-                weight = _gather(v, walks[4], back, steps, work, incoming)
+                weight = _gather(v, walks[0], back, steps, work, incoming)
             if weight > 0.0 and u != v:
                 score[0] = multiplier * weight + scale * (far_left[u] * far_right[v])
                 bits[0] = (bits[0] + HALF) & KEPT
@@ -502,7 +502,7 @@ def _walks_ahead(walks, work):
     total = 0
     for j in range(work[4]):
         k = work[2][j]
-        total += walks[0][k + 1] - walks[0][k]
+        total += walks[0][k + 1]["start"] - walks[0][k]["start"]
     return total
 
 
@@ -512,28 +512,30 @@ def _gathering_cost(pairs, back, work):
     total = 0
     for p in range(pairs.shape[0]):
         v = pairs[p, 1]
-        total += work[4] + 2 * (back[0][v + 1] - back[0][v])
+        total += work[4] + 2 * (back[0][v + 1]["start"] - back[0][v]["start"])
     return total
 
 
 @kernel()
-def _gather(v, factor, back, steps, work, incoming):
+def _gather(v, heads, back, steps, work, incoming):
     """Return the weight of the walks of a row that end at a column.
 
     The sum runs over the last nodes before it in the order of the row's list.
     """
-    indptr, sites, data = back
+    firsts, ends, data = back
     values, _, touched, _, count = work
-    for slot in range(indptr[v], indptr[v + 1]):
-        incoming[sites[slot]] = data[slot]
+    start, stop = firsts[v]["start"], firsts[v + 1]["start"]
+    stride = np.int64(data.size > 1)
+    for slot in range(start, stop):
+        incoming[ends[slot, 0]] = data[slot * stride]
     total = 0.0
     for j in range(count):
         k = touched[j]
         if incoming[k] != 0.0:
-            value = values[k] if steps == 1 else values[k] * factor[k]
+            value = values[k] if steps == 1 else values[k] * heads[k]["factor"]
             total = total + value * incoming[k]
-    for slot in range(indptr[v], indptr[v + 1]):
-        incoming[sites[slot]] = 0.0
+    for slot in range(start, stop):
+        incoming[ends[slot, 0]] = 0.0
     return total
 
 

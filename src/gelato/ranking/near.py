@@ -110,7 +110,8 @@ def count_near(
     upper = not rule[-1]
     if isinstance(scorer, WalkScorer) and scorer.steps > 0:
         counts = classes.new_counts()
-        walk = (scorer.walk_graph, scorer.steps, upper, rule, scorer.form)
+        work = near_walks.work_arrays(scorer.num_nodes)
+        walk = (scorer.walk_graph, work, scorer.steps, upper, rule, scorer.form)
         grouped = (classes.left, classes.right, classes.rights, counts)
         visited = near_walks.count_walks(rows, *walk, grouped, table, tally, bins)
         near_walks.take_out_classes(
@@ -149,7 +150,8 @@ def keep_near(
     if isinstance(scorer, WalkScorer) and scorer.steps > 0:
         size = int(min(room.sum(), max(BLOCK_CELLS, room[0])))
         pairs, scores = np.empty((2, size), dtype=np.int64), np.empty(size)
-        walk = (scorer.walk_graph, scorer.steps, upper, rule, scorer.form)
+        work = near_walks.work_arrays(scorer.num_nodes)
+        walk = (scorer.walk_graph, work, scorer.steps, upper, rule, scorer.form)
         out = (pairs[0], pairs[1], scores)
         done, kept = near_walks.keep_walks(rows, *walk, float(bound), room, *out)
     else:
@@ -179,9 +181,10 @@ def pick_near(scorer: NearScorer, pairs: IntArray, *, upper: bool) -> FloatArray
     scores = scorer.far.at(pairs[:, 0], pairs[:, 1])
     if isinstance(scorer, WalkScorer):
         if scorer.steps > 0:
-            graph = (scorer.walk_graph, scorer.walk_back, scorer.steps, scorer.form)
+            work = near_walks.work_arrays(scorer.num_nodes)
+            walk = (scorer.walk_graph, work, scorer.walk_back, scorer.steps)
             sites = scorer.site_of[pairs].astype(np.int64)
-            near_walks.pick_walks(sites, *graph, scores)
+            near_walks.pick_walks(sites, *walk, scorer.form, scores)
         return scores
     rows = np.unique(pairs[:, 0])
     for block in row_blocks(rows, scorer.near_bounds[rows]):

@@ -207,20 +207,33 @@ class WalkScorer:
     @cached_property
     def walk_graph(self) -> tuple[Any, ...]:
         """The graph as :func:`gelato.kernels.near_walks.walk_from` takes it."""
-        placed = _sited(self.adjacency, self.node_at, self.site_of)
-        places = (self.site_of, self.node_at)
-        return (*placed, self.factor[self.node_at], *places)
+        return (*self._sited(self.adjacency), self.site_of, self.node_at)
 
     @cached_property
     def walk_back(self) -> tuple[Any, ...]:
-        """The graph with all edges turned round: indptr, sites, data."""
+        """The graph with all edges turned round."""
         turned = sp.csr_array(self.adjacency.T)
         turned.sort_indices()
-        if _same(turned, self.adjacency):
-            indptr, sites, _, data = self.walk_graph[:4]
-        else:
-            indptr, sites, _, data = _sited(turned, self.node_at, self.site_of)
-        return indptr, sites, data
+        same = _same(turned, self.adjacency)
+        return self.walk_graph[:3] if same else self._sited(turned)
+
+    def _sited(self, matrix: sp.csr_array) -> tuple[Any, ...]:
+        """Return a matrix with one row per site: heads, ends, data.
+
+        Rows keep their order within: a walk is summed in the order of nodes.
+        """
+        moved = matrix
+        if self.num_nodes > _CACHED_NODES:
+            moved = matrix[self.node_at]
+        heads = np.zeros(self.num_nodes + 1, dtype=walks.HEAD)
+        heads["start"] = moved.indptr
+        heads["factor"][:-1] = self.factor[self.node_at]
+        # Narrow and side by side: a pass reads them as often as anything else.
+        ends = np.empty((len(moved.indices), 2), dtype=np.int32)
+        ends[:, 0], ends[:, 1] = self.site_of[moved.indices], moved.indices
+        data = moved.data
+        equal = len(data) > 0 and data.min() == data.max()
+        return heads, ends, data[:1].copy() if equal else data
 
     @cached_property
     def form(self) -> tuple[float, float, FloatArray, FloatArray]:
@@ -238,7 +251,8 @@ class WalkScorer:
         columns = np.empty(capacity, dtype=np.int32)
         scores = np.empty(capacity)
         out, sites = (indptr, columns, scores), self.site_of[rows].astype(np.int64)
-        walks.near_rows(sites, self.walk_graph, self.steps, upper, *out)
+        room = walks.work_arrays(self.num_nodes)
+        walks.near_rows(sites, self.walk_graph, room, self.steps, upper, *out)
         columns, scores = columns[: indptr[-1]], scores[: indptr[-1]]
         walks.finish_scores(sites, indptr, columns, scores, *self.form)
         return NearBlock(rows, indptr, self.node_at[columns], scores)
@@ -256,23 +270,6 @@ def round_scores(scores: FloatArray) -> FloatArray:
     bits = scores.view(np.int64)
     bits[:] = (bits + walks.HALF) & walks.KEPT
     return scores
-
-
-def _sited(matrix: sp.csr_array, node_at: Any, site_of: Any) -> tuple[Any, ...]:
-    """Return a matrix with one row per site: indptr, sites, nodes, data.
-
-    Rows keep their order within: a walk is summed in the order of nodes.
-    """
-    indptr, nodes, data = matrix.indptr, matrix.indices, matrix.data
-    # Narrow indices: a pass reads them as often as anything else.
-    sites = nodes = nodes.astype(np.int32, copy=False)
-    if len(node_at) > _CACHED_NODES:
-        moved = matrix[node_at]
-        indptr, nodes = moved.indptr, moved.indices.astype(np.int32, copy=False)
-        sites = site_of[nodes]
-        # Equal weights need no second copy in another order.
-        data = data if len(data) and data.min() == data.max() else moved.data
-    return indptr.astype(np.int64), sites, nodes, data
 
 
 def _same(first: sp.csr_array, second: sp.csr_array) -> bool:
