@@ -84,7 +84,7 @@ def measure(nodes: int) -> dict[str, Any]:
 
 def compile_kernels() -> None:
     """Compile or load every kernel, on a graph that takes no time."""
-    small = gelato.make_synthetic_graph(500, seed=0, **(RECIPE | {"max_degree": 100}))
+    small = gelato.make_synthetic_graph(5_000, seed=0, **(RECIPE | {"max_degree": 100}))
     split = gelato.split_edges(small)
     model = gelato.make("ac").fit(split)
     gelato.evaluate(model, split)

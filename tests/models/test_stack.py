@@ -13,6 +13,7 @@ import gelato
 from gelato.engines.ray_cluster import pack, unpack
 from gelato.errors import GelatoError, UnsupportedGraphError, UsageError
 from gelato.graph import Graph
+from gelato.models import stack
 from gelato.splits import EdgeSplit, split_edges
 from gelato.stacking import features, folds, ranker
 from gelato.stacking.scorer import StackScorer
@@ -99,6 +100,18 @@ def test_test_edges_change_nothing(split):
     np.testing.assert_array_equal(
         *(all_scores(m, split.train_graph) for m in (one, two))
     )
+
+
+def test_few_validation_edges_decide_nothing(split, monkeypatch):
+    other = EdgeSplit(split.graph, split.train, split.test, split.valid, kind="given")
+    found = []
+    for enough in (200, 10):
+        monkeypatch.setattr(stack, "ENOUGH_EDGES", enough)
+        fits = [gelato.make("stack", **QUICK).fit(part) for part in (split, other)]
+        assert [one.saw_validation_ for one in fits] == [enough == 10] * 2
+        found.append([one.choice_.precision for one in fits])
+    assert found[0][0] == found[0][1]
+    assert found[1][0] != found[1][1]
 
 
 def test_a_feature_that_knows_test_edges_is_caught(split, monkeypatch):

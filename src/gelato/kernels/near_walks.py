@@ -72,7 +72,7 @@ def nearby_nodes(indptr, indices):
     return order
 
 
-HEAD = np.dtype([("start", np.int64), ("factor", np.float64)])
+HEAD = np.dtype([("start", np.int64), ("factor", np.float64)], align=True)
 """Where a row begins, and its number in the diagonal of F: read together."""
 
 

@@ -46,7 +46,7 @@ from gelato.stacking.folds import (
     kept_table,
     make_fold,
 )
-from gelato.stacking.gate import LEAST_EDGES, Choice, choose
+from gelato.stacking.gate import ENOUGH_EDGES, LEAST_EDGES, Choice, choose
 from gelato.stacking.node_attributes import node_attributes
 from gelato.stacking.pair_measures import MOST_WHOLE, Measures
 from gelato.stacking.ranker import (
@@ -111,7 +111,9 @@ class Stack(Model):
     ranker_ : Ranker or None
         The trees; None where a heuristic is used instead.
     choice_ : Choice
-        What validation edges decided.
+        What held-out edges decided.
+    saw_validation_ : bool
+        Whether these were the validation edges, which then flatter the model.
     precision_ : LinkPrecision or None
         What scores are worth.
     notes_ : tuple of str
@@ -140,6 +142,7 @@ class Stack(Model):
 
     ranker_: Ranker | None
     choice_: Choice
+    saw_validation_: bool = False
     precision_: LinkPrecision | None
     notes_: tuple[str, ...] = ()
 
@@ -178,7 +181,7 @@ class Stack(Model):
         else:
             super().fit(split_edges(data, valid=self.valid, test=0.0, seed=self.seed))
         self._scorers: dict[str, RowScorer] = {}
-        self.ranker_, self.precision_ = None, None
+        self.ranker_, self.precision_, self.saw_validation_ = None, None, False
         self.choice_, self.notes_ = Choice("plain", _FALLBACK), ()
         train = self.graph_ if self.split_ is None else self.split_.train_graph
         if few or train.num_edges < FEWEST_EDGES:
@@ -286,10 +289,10 @@ class Stack(Model):
     def _choose(
         self, table: FeatureTable | KeptTable, folds: list[Fold], rows: tuple[Any, ...]
     ) -> None:
-        """Let validation edges decide, and keep the scores of the training graph.
+        """Let held-out edges decide, and keep the scores of the training graph.
 
-        Where they are too few, the folds decide, by scores of trees that did not see
-        the rows they score.
+        Where validation edges are few, hidden edges decide, of which there are more, by
+        scores of trees that did not see the rows they score.
         """
         gone = {table.names[at] for at in self._settings(table.names).unused}
         known = tuple(name for name in _PLAIN if name not in gone)
@@ -302,7 +305,10 @@ class Stack(Model):
                 np.empty((0, 2), np.int64) if self.split_ is None else self.split_.valid
             )
             answers = np.isin(table.candidates @ [n, 1], valid @ [n, 1])
-            if int(answers.sum()) >= LEAST_EDGES:
+            self.saw_validation_ = (
+                len(valid) >= ENOUGH_EDGES and int(answers.sum()) >= LEAST_EDGES
+            )
+            if self.saw_validation_:
                 self.choice_ = choose(trees, plain, answers, len(valid), blends=blends)
             else:
                 columns = {name: table.names.index(name) for name in known}

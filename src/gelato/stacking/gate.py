@@ -20,6 +20,8 @@ SHARES = (0.5, 1.0, 2.0)
 _BLENDED = ("ease", "ac")
 LEAST_EDGES = 20
 """Fewer held-out edges among the candidates decide nothing."""
+ENOUGH_EDGES = 200
+"""With fewer validation edges, hidden training edges decide instead."""
 _TINY = 1e-6
 
 
