@@ -84,7 +84,10 @@ def measure(nodes: int) -> dict[str, Any]:
 
 def compile_kernels() -> None:
     """Compile or load every kernel, on a graph that takes no time."""
-    small = gelato.make_synthetic_graph(5_000, seed=0, **(RECIPE | {"max_degree": 100}))
+    # Large enough for the order of memory that large graphs have.
+    small = gelato.make_synthetic_graph(
+        40_000, seed=0, **(RECIPE | {"max_degree": 100})
+    )
     split = gelato.split_edges(small)
     model = gelato.make("ac").fit(split)
     gelato.evaluate(model, split)
