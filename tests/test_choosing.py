@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gelato
+from gelato import choosing
 from gelato.choosing import (
     Trials,
     Tried,
@@ -113,6 +114,13 @@ class TestUntrained:
         learned = choice.candidates.filter(kind="trained")
         assert set(learned["model"]) == {"stack"}
         assert choice.seconds < 20
+
+    def test_few_validation_edges_never_decide_alone_about_the_stack(self, monkeypatch):
+        monkeypatch.setattr(choosing, "_gain", lambda *_: (1.0, 0.1))  # clear at once
+        tried = Trials(split_of(no_attributes), seconds=40.0).run()
+        (stack,) = (one for one in tried if one.name == "stack")
+        assert not stack.model.saw_validation_
+        assert len(stack.folds) == 1
 
     def test_everything_is_recorded(self, choice):
         table = choice.candidates

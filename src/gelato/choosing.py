@@ -379,12 +379,16 @@ class Trials:
         best = max(plain, key=lambda x: x.mean_ap)
         for place, fold in enumerate(self.folds[:_STACK_FOLDS]):
             gain, error = _gain(tried, best, self.seed)
-            if abs(gain) > _STACK_ERRORS * error or took > _STACK_SHARE * self.left:
+            # Where even the stack found too few of them to decide: at least once.
+            enough = place > 0 or model.saw_validation_
+            settled = enough and abs(gain) > _STACK_ERRORS * error
+            if settled or took > _STACK_SHARE * self.left:
                 break
             self._tell(f"stack: checked again, {place + 1} of {_STACK_FOLDS}")
-            # On a bare graph it hides edges of its own, and never sees the fold.
-            again = make("stack", seed=self.seed, budget=took).fit(fold.train_graph)
-            tried.folds += (_rank(again, fold),)
+            # On a bare graph it hides edges of its own, and never sees the fold. The
+            # same budget: what is checked must not be cut shorter than what is chosen.
+            again = make("stack", seed=self.seed, budget=seconds)
+            tried.folds += (_rank(again.fit(fold.train_graph), fold),)
 
     def _rank_untrained(self, tried: Tried) -> None:
         """Fit and rank a model that learns nothing, if there is time."""
