@@ -47,6 +47,13 @@ class TestStart:
             *("gelato", "python", "system", "libraries")
         }
 
+    @pytest.mark.parametrize("verb", ["run", "check", "fit"])
+    def test_a_file_without_its_option_is_told_where_to_go(self, gelato, verb):
+        result = gelato(verb, "edges.csv")
+        assert result.code == 2
+        assert f"gelato {verb} --edges FILE" in result.err
+        assert "--edges" not in gelato("version", "edges.csv").err
+
     def test_list_names_all_models_and_datasets(self, gelato):
         result = gelato("list", "--json").json
         assert [model["name"] for model in result["models"]] == library.model_names()

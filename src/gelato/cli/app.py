@@ -127,7 +127,11 @@ def _invoke(arguments: Sequence[str]) -> None:
 def _misused(error: Any) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "gelato"
-    print_error(error.format_message(), f"See: {path} --help")
+    said, hint = error.format_message(), f"See: {path} --help"
+    options = [] if context is None else context.command.params
+    if "extra argument" in said and any("--edges" in one.opts for one in options):
+        hint = f"Files are named: {path} --edges FILE --attributes FILE. {hint}"
+    print_error(said, hint)
     return int(error.exit_code)
 
 
