@@ -25,6 +25,7 @@ from gelato.graph import Graph
 from gelato.ranking.evaluate import candidates_of as candidates_of
 from gelato.ranking.resampling import paired_gain, rank_positives
 from gelato.splits import EdgeSplit, split_edges
+from gelato.stacking.gate import Choice
 from support.attributed_graphs import (
     GRAPHS,
     SIGNAL,
@@ -298,6 +299,23 @@ def test_two_candidates_are_compared_on_the_parts_that_both_ranked():
     chosen, reason = _select([plain, stack], seed=0)
     assert chosen is plain
     assert "2 held-out parts" in reason
+
+
+@pytest.mark.parametrize("flattered", [False, True])
+def test_a_flattered_stack_has_to_gain_more(flattered, monkeypatch):
+    split = split_of(homophilous)
+    scorer = gelato.make("ra").fit(split).scorer(split.train_graph)
+    ranked = rank_positives(scorer, split.valid, candidates_of(split, "valid"))
+    model = gelato.make("stack")
+    model.saw_validation_, model.choice_ = (
+        True,
+        Choice("blend" if flattered else "trees"),
+    )
+    assert model.is_flattered == flattered
+    plain = Tried("ra", {}, "plain", ranked=ranked)
+    stack = Tried("stack", {}, "trained", model, ranked)
+    monkeypatch.setattr(choosing, "_gain", lambda *_: (0.15, 0.1))
+    assert _select([plain, stack], seed=0)[0] is (plain if flattered else stack)
 
 
 def test_what_is_chosen_beats_every_simpler_one():

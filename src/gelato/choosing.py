@@ -84,9 +84,9 @@ _INVERSE_SECONDS, _INVERSE_SHARE = 1e-10, 0.2
 # The stack may take this share of what the untrained models leave; with less time than
 # this, its first part alone would exceed it.
 _STACK_SHARE, _STACK_LEAST_SECONDS = 0.6, 15.0
-# Where validation edges also decide inside the stack they flatter it: it has to gain
-# more than so many standard errors on them. Within these it is fitted again, without
-# folds of training edges that it then ranks, and one standard error is enough.
+# Where validation edges also chose what the stack mixes in they flatter it: it has to
+# gain more than so many standard errors on them. Within these it is fitted again,
+# without folds of training edges that it then ranks: one standard error is enough.
 _STACK_ERRORS, _STACK_FOLDS = 2.0, 3
 _ATTRIBUTES: tuple[tuple[str, Parameters], ...] = (
     ("cos+ac", {"eta": 0.5, "alpha": 0.5, "self_loops": "all"}),
@@ -592,7 +592,7 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
     best = groups[0]
     losers: list[Tried] = []
     for place, rival in enumerate(groups[1:], start=1):
-        flattered = getattr(rival.model, "saw_validation_", False) and not rival.folds
+        flattered = getattr(rival.model, "is_flattered", False) and not rival.folds
         needed = _STACK_ERRORS if flattered else 1.0
         # Over all simpler ones: two may be compared on other edges than two others.
         gains = [_gain(rival, simpler, seed) for simpler in groups[:place]]

@@ -113,7 +113,7 @@ class Stack(Model):
     choice_ : Choice
         What held-out edges decided.
     saw_validation_ : bool
-        Whether these were the validation edges, which then flatter the model.
+        Whether these were the validation edges.
     precision_ : LinkPrecision or None
         What scores are worth.
     notes_ : tuple of str
@@ -254,6 +254,11 @@ class Stack(Model):
                 kept = make_folder(tables)
                 table = kept_table(measures, kept, {"graph": _digest(train)})
         self._choose(table, folds, rows)
+
+    @property
+    def is_flattered(self) -> bool:
+        """Whether validation edges flatter it, having chosen what is mixed in."""
+        return self.saw_validation_ and self.choice_.kind == "blend"
 
     def fit_seconds(self, split: EdgeSplit) -> float:
         """Forecast how long a fit takes, from one part of it and a few trees.
