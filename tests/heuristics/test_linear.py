@@ -138,3 +138,9 @@ def test_an_explanation_is_the_sum_over_neighbours():
     assert why.walk_score == pytest.approx(why.score, abs=1e-9)
     assert all(len(walk.nodes) == 3 for walk in why.walks)
     assert "walk" in str(why)
+
+
+def test_many_nodes_without_edges_are_not_solved_for():
+    """Every column of the inverse is as long as there are nodes, however few edges."""
+    graph = Graph.from_indices(200_000, np.array([[0, 1]]))
+    assert isinstance(linear.ease(graph), linear.SparseRidgeScorer)

@@ -269,9 +269,9 @@ class RidgeSeries(RidgeWalk):
 
     @property
     def steps(self) -> float:
-        """Steps along edges that the scores of all pairs take."""
-        per_column = 2.0 * float(self.adjacency.nnz) * len(self.coefficients)
-        return 3.0 * self.num_nodes * per_column
+        """Steps along edges that all scores take, or past nodes if these are more."""
+        per_term = max(2.0 * float(self.adjacency.nnz), float(self.num_nodes))
+        return 3.0 * self.num_nodes * per_term * len(self.coefficients)
 
     def _times_inverse(self, block: FloatArray) -> FloatArray:
         """Return P times some columns."""
