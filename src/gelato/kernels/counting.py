@@ -120,14 +120,14 @@ def allowed(u, v, left, right, ordered):
 
 
 @kernel(inline="always")
-def _count_at(score, low, high, thresholds):
-    """Return where a score is counted that reaches the first of some thresholds."""
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if thresholds[middle] <= score:
-            low = middle
-        else:
-            high = middle
+def _count_at(score, x, starts, thresholds):
+    """Return where a score is counted that reaches the first threshold of a list."""
+    low = np.int64(starts[x])
+    length = np.int64(starts[x + 1]) - low
+    while length > 1:
+        half = length >> 1
+        low += half * np.int64(thresholds[low + half] <= score)
+        length -= half
     return 2 * low + np.int64(thresholds[low] < score)
 
 
@@ -135,8 +135,8 @@ def _count_at(score, low, high, thresholds):
 def tally_node(x, score, amount, tally):
     """Count a score that a node's list holds, if it reaches one of its thresholds."""
     least, starts, thresholds, counts = tally
-    if starts[x] < starts[x + 1] and score >= least[x]:
-        counts[_count_at(score, starts[x], starts[x + 1], thresholds)] += amount
+    if score >= least[x]:
+        counts[_count_at(score, x, starts, thresholds)] += amount
 
 
 @kernel()
@@ -156,16 +156,21 @@ def tally_pair(u, v, score, amount, ordered, tally):
         (infinite where there is none). Of two counts per threshold the first is what
         ties with it, the second what lies between it and the next of the node.
     """
-    least = tally[0]
-    if score >= least[u]:
-        tally_node(u, score, amount, tally)
-    if not ordered and score >= least[v]:
+    tally_node(u, score, amount, tally)
+    if not ordered:
         tally_node(v, score, amount, tally)
 
 
 @kernel()
-def _tally_own(scores, amount, first, last, thresholds, counts):
-    """Count scores in one list: threshold by threshold, without a branch per score."""
+def _tally_own(x, scores, amount, tally):
+    """Count scores in one list; of few thresholds, without a branch per score."""
+    least, starts, thresholds, counts = tally
+    first, last = np.int64(starts[x]), np.int64(starts[x + 1])
+    if last - first > _FEW_THRESHOLDS:
+        for j in range(scores.size):
+            if scores[j] >= least[x]:
+                counts[_count_at(scores[j], x, starts, thresholds)] += amount
+        return
     higher = np.int64(0)
     for p in range(last - 1, first - 1, -1):
         threshold = thresholds[p]
@@ -178,49 +183,72 @@ def _tally_own(scores, amount, first, last, thresholds, counts):
         higher = at_least
 
 
+@kernel(inline="always")
+def _far_ceiling(scale):
+    """Return what no closed-form score exceeds: most lists then need no look at it."""
+    return 0.0 if scale <= 0.0 else np.finfo(np.float64).max
+
+
 @kernel()
-def _tally_others(columns, scores, fars, picked, tally):
+def _tally_others(u, near, form, picked, tally):
     """Count scores, and take out far ones, each in the list of its column.
 
     Most reach no threshold there: those that do are picked first, as a branch would be
     mispredicted often.
     """
     least, starts, thresholds, counts = tally
+    sites, count, scores, nodes = near
+    _, scale, far_left, far_right = form
+    left, ceiling = far_left[u], _far_ceiling(scale)
     found = 0
-    for j in range(fars.size):
-        needed = least[columns[j]]
+    for j in range(count):
+        needed = least[nodes[sites[j]]]
         picked[found] = j
-        found += (scores[j] >= needed) | (fars[j] >= needed)
+        found += (scores[j] >= needed) | (ceiling >= needed)
+    kept = 0
     for i in range(found):
         j = picked[i]
-        v = columns[j]
-        needed, first, last = least[v], starts[v], starts[v + 1]
-        if scores[j] >= needed:
-            counts[_count_at(scores[j], first, last, thresholds)] += 1
-        if fars[j] >= needed:
-            counts[_count_at(fars[j], first, last, thresholds)] -= 1
+        v = nodes[sites[j]]
+        reached = np.int64(scores[j] >= least[v])
+        counts[_count_at(scores[j], v, starts, thresholds)] += reached
+        picked[kept] = j
+        kept += scale * (left * far_right[sites[j]]) >= least[v]
+    for i in range(kept):
+        site = sites[picked[i]]
+        far = scale * (left * far_right[site])
+        counts[_count_at(far, nodes[site], starts, thresholds)] -= 1
 
 
 @kernel()
-def tally_row(u, columns, scores, fars, ordered, picked, tally):
+def tally_row(u, near, form, ordered, picked, tally):
     """Count near pairs of a row at their scores, and no longer as far ones.
 
-    What :func:`tally_pair` does, for a whole row: ``fars`` are the closed-form scores,
-    as many as there are columns to count, ``picked`` has room for as many.
+    What :func:`tally_pair` does, for a whole row.
+
+    Parameters
+    ----------
+    u : int
+        Site of the row.
+    near : (sites, count, scores, nodes)
+        The first ``count`` columns by site, with their scores; the node at every site.
+    form : (multiplier, scale, left, right)
+        Far scores are ``scale * (left[u] * right[v])``, no factor below 0 but scale.
+    ordered, tally
+        As for :func:`tally_pair`.
+    picked : int32
+        Room for as many as there are columns.
     """
-    least, starts, thresholds, counts = tally
-    own, first, last = least[u], starts[u], starts[u + 1]
-    if last - first > _FEW_THRESHOLDS:
-        for j in range(fars.size):
-            if scores[j] >= own:
-                counts[_count_at(scores[j], first, last, thresholds)] += 1
-            if fars[j] >= own:
-                counts[_count_at(fars[j], first, last, thresholds)] -= 1
-    else:
-        _tally_own(scores[: fars.size], 1, first, last, thresholds, counts)
-        _tally_own(fars, -1, first, last, thresholds, counts)
+    sites, count, scores, nodes = near
+    least, node = tally[0], nodes[u]
+    if least[node] < np.inf:
+        _tally_own(node, scores[:count], np.int64(1), tally)
+        if _far_ceiling(form[1]) >= least[node]:
+            fars = np.empty(count)
+            for j in range(count):
+                fars[j] = form[1] * (form[2][u] * form[3][sites[j]])
+            _tally_own(node, fars, np.int64(-1), tally)
     if not ordered:
-        _tally_others(columns, scores, fars, picked, tally)
+        _tally_others(u, near, form, picked, tally)
 
 
 @kernel()
@@ -243,7 +271,7 @@ def tally_products(nodes, scale, lefts, values, totals, tally):
     for i in range(nodes.size):
         x = nodes[i]
         left, higher = lefts[x], 0
-        for p in range(starts[x + 1] - 1, starts[x] - 1, -1):
+        for p in range(np.int64(starts[x + 1]) - 1, np.int64(starts[x]) - 1, -1):
             low, high = 0, values.size
             while low < high:
                 middle = (low + high) >> 1

@@ -317,17 +317,6 @@ def _count_singly(u, count, work, form, table, bins, scores):
 
 
 @kernel()
-def _tally_sites(u, count, walks, work, form, ordered, scores, tally):
-    """Count the candidates of a row in the lists of their nodes."""
-    node_at, touched, fars = walks[4], work[2], np.empty(count)
-    for j in range(count):
-        v = touched[j]
-        fars[j] = form[1] * (form[2][u] * form[3][v])
-        touched[j] = node_at[v]
-    tally_row(node_at[u], touched, scores, fars, ordered, work[3], tally)
-
-
-@kernel()
 def count_walks(
     rows, walks, work, steps, upper, rule, form, classes, table, tally, bins
 ):
@@ -377,7 +366,8 @@ def count_walks(
         else:
             _count_singly(u, count, work, form, table, bins, scores)
         if tally[0].size:
-            _tally_sites(u, count, walks, work, form, rule[4], scores, tally)
+            near = (work[2], count, scores, walks[4])
+            tally_row(u, near, form, rule[4], work[3], tally)
         visited += count
     return visited
 

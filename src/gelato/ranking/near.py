@@ -25,7 +25,7 @@ Tally = tuple[Any, Any, Any, Any]
 """What :func:`gelato.kernels.counting.tally_pair` takes."""
 NO_TALLY: Tally = (
     np.empty(0),
-    np.zeros(1, dtype=np.int64),
+    np.zeros(1, dtype=np.int32),
     np.empty(0),
     np.empty(0, dtype=np.int64),
 )

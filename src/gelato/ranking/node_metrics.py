@@ -37,7 +37,7 @@ def node_measures(ranks: NodeRanks) -> dict[str, FloatArray]:
     vertex), ``ndcg@k``, ``hits@k`` (whether one of the k best is a positive), ``map``
     and ``mrr``.
     """
-    first = np.flatnonzero(np.r_[True, np.diff(ranks.nodes) != 0])
+    first = _firsts(ranks)
 
     def per_node(values: Any) -> FloatArray:
         return np.add.reduceat(values, first).astype(np.float64)
@@ -60,6 +60,11 @@ def node_measures(ranks: NodeRanks) -> dict[str, FloatArray]:
             f"hits@{k}": ((ranks.above + ranks.tied)[first] < k).astype(np.float64),
         }
     return found_measures
+
+
+def _firsts(ranks: NodeRanks) -> IntArray:
+    """Return where the positives of each node begin."""
+    return np.flatnonzero(np.r_[True, np.diff(ranks.nodes) != 0])
 
 
 def _share(ranks: NodeRanks, k: int) -> FloatArray:
@@ -102,12 +107,12 @@ def summarise_nodes(
         What was ranked.
     """
     measures = node_measures(ranks)
-    degrees = neighbour_counts(graph)[np.unique(ranks.nodes)]
+    degrees = neighbour_counts(graph)[ranks.nodes[_firsts(ranks)]]
     # Nodes by degree: a bucket is a slice of all measures.
     order = np.argsort(degrees, kind="stable")
     sorted_degrees = degrees[order]
     table = np.stack(list(measures.values()))
-    by_degree = np.ascontiguousarray(table[:, order])
+    by_degree = np.take(table, order, axis=1)
     buckets = []
     for low, high in degree_bucket_edges(int(degrees.max(initial=0))):
         first, last = np.searchsorted(sorted_degrees, [low, high + 1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -102,14 +103,15 @@ class NodeLists:
 
     def tally(self, counts: IntArray) -> Tally:
         """Return what kernels count into."""
-        return self._least, self.starts, self.thresholds, counts
+        return *self._heads, self.thresholds, counts
 
     @cached_property
-    def _least(self) -> FloatArray:
+    def _heads(self) -> tuple[FloatArray, Any]:
+        """The smallest threshold of every node, and extents in half the memory."""
         least = np.full(self.rule.num_nodes, np.inf)
         filled = np.diff(self.starts) > 0
         least[filled] = self.thresholds[self.starts[:-1][filled]]
-        return least
+        return least, self.starts.astype(np.int32)
 
     def far_counts(self, far: ClosedForm) -> IntArray:
         """Count as if every candidate had its closed-form score."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import Graph, IntArray
+from gelato.kernels.chunks import run_shares
 from gelato.kernels.compiled import kernel
 
 DISTANCES = {
@@ -43,18 +44,21 @@ def neighbour_counts(graph: Graph) -> IntArray:
 
 def hop_distances(graph: Graph, pairs: IntArray) -> IntArray:
     """Return steps between two nodes: up to 3, 4 for more, -1 where there is no way."""
-    _, member = connected_components(graph.adjacency, directed=False)
-    joined = member[pairs[:, 0]] == member[pairs[:, 1]]
-    order = np.argsort(pairs[:, 0], kind="stable")
-    found = np.where(joined, 4, -1)[order]
     ahead = graph.adjacency
     back = sp.csr_array(ahead.T) if graph.directed else ahead
-    hops_within_three(
-        pairs[order],
-        (ahead.indptr, ahead.indices),
-        (back.indptr, back.indices),
-        found,
-    )
+    if not graph.directed:  # from the end whose neighbours have fewer neighbours
+        ways = ahead @ np.diff(ahead.indptr)
+        turned = ways[pairs[:, 0]] > ways[pairs[:, 1]]
+        pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)
+    order = np.argsort(pairs[:, 0], kind="stable")
+    member = connected_components(ahead, directed=False)[1][pairs]
+    found = np.where(member[:, 0] == member[:, 1], 4, -1)[order]
+    joined = (pairs[order], (ahead.indptr, ahead.indices), (back.indptr, back.indices))
+
+    def look(start: int, stop: int) -> None:
+        hops_within_three(joined[0][start:stop], *joined[1:], found[start:stop])
+
+    run_shares(look, len(found))
     distance = np.empty_like(found)
     distance[order] = found
     return distance
