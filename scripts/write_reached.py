@@ -30,6 +30,9 @@ LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 RESULTS = ROOT / "results"
 BEYOND = ("rivals", "gelato2", "stack")
 """The experiments with methods that are not in the paper."""
+ORDERS = "orders"
+"""The experiment with other protocols, and with more heuristics."""
+_PROTOCOLS = {"degree-corrected": "auc", "heart": "mrr"}
 _TRAININGS = {
     "ap": "biased",
     "ap-unbiased": "unbiased",
@@ -98,24 +101,32 @@ def leaderboard() -> str:
     """Return a table for every graph, the best average precision first."""
     named = ("ap", *BEYOND)
     rows = [row for name in named for row in read_experiment(name).rows]
+    orders = {(row.method, row.dataset): row for row in read_experiment(ORDERS).rows}
+    known = {(row.method, row.dataset) for row in rows}
+    rows += [row for key, row in orders.items() if key not in known]
     parts = []
     for dataset in read_experiment("ap").datasets:
-        entries = [_entry(row) for row in rows if row.dataset == dataset]
+        here = [row for row in rows if row.dataset == dataset]
+        entries = [_entry(row, orders.get((row.method, dataset))) for row in here]
         found = [entry for entry in entries if entry is not None]
         found.sort(key=lambda entry: -entry[0])
         lines = [f"| {i} | {text} |" for i, (_, text, _) in enumerate(found, 1)]
         notes = [f"- {note}" for _, _, note in found if note]
         head = [
-            "| | method | AP, all pairs | 95 % | AUC, all pairs | AP, sampled | runs |"
+            "| | method | AP, all pairs | 95 % | AUC, all pairs | AP, sampled "
+            "| AUC, degree-corrected | MRR, HeaRT | runs |",
+            "|---:|---|---:|---:|---:|---:|---:|---:|---|",
         ]
-        head.append("|---:|---|---:|---:|---:|---:|---|")
         block = [f"## {dataset}", "", *head, *lines, *([""] if notes else []), *notes]
         parts.append("\n".join(block))
     return "\n" + "\n\n".join(parts) + "\n\n"
 
 
-def _entry(row: Row) -> tuple[float, str, str] | None:
-    """Return a row's mean AP, its cells, and why it is not exact."""
+def _entry(row: Row, others: Row | None) -> tuple[float, str, str] | None:
+    """Return a row's mean AP, its cells, and why it is not exact.
+
+    ``others`` are runs of the same method under other protocols.
+    """
     records = row_records(row, RESULTS)
     if not records:
         return None
@@ -124,9 +135,17 @@ def _entry(row: Row) -> tuple[float, str, str] | None:
     sampled = [r["biased_metrics"]["ap"] for r in records if r.get("biased_metrics")]
     told = f"{100 * fmean(sampled):.1f}" if sampled else "-"
     numbers = (f"{ap.mean:.2f}", _interval(ap), f"{auc.mean:.1f}", told)
+    numbers += tuple(_other_protocols(others))
     seeds = seed_text(ap.seeds) if row.seeds != (None,) else "nothing is random"
     note = f"{row.name}: {ap.why}" if ap.why else ""
     return ap.mean or 0.0, " | ".join([marked(row.name, row), *numbers, seeds]), note
+
+
+def _other_protocols(row: Row | None) -> Iterator[str]:
+    found = [] if row is None else row_records(row, RESULTS)
+    for name, measure in _PROTOCOLS.items():
+        values = [100 * record["protocols"][name][measure] for record in found]
+        yield f"{fmean(values):.1f}" if values else "-"
 
 
 def _only(row: Row) -> Experiment:

@@ -111,6 +111,21 @@ def test_a_run_on_another_split(places):
     assert find_result(places[0], RunSpec("ac", "tiny", split=0)) is None
 
 
+def test_a_run_under_other_protocols_is_another_run(places):
+    spec = RunSpec("ac", "tiny", protocols=("degree-corrected", "heart"))
+    assert spec.key != PLAIN.key
+    assert "protocols" not in PLAIN.to_dict()
+    record = perform(spec, *places)
+    assert read_result(result_path(places[0], spec), spec) == record
+    assert RunSpec(**record["spec"]).key == spec.key
+    model = make("ac").fit(split_edges(tiny_graph()))
+    for name, measured in record["protocols"].items():
+        found = evaluate(model, model.split_, protocol=name)
+        assert measured["mrr"] == found.to_dict()["mrr"]
+        assert measured["protocol"] == name
+    assert set(record["protocols"]) == {"degree-corrected", "heart"}
+
+
 def test_a_record_tells_the_threads_that_were_used(places, monkeypatch):
     monkeypatch.setenv("GELATO_THREADS", "3")
     assert perform(PLAIN, *places)["threads"] == 3

@@ -97,3 +97,30 @@ def test_a_precision_that_is_clearly_lower_is_called_below():
     worse = open_settings._difference([(1.0, 5.0), (2.0, 5.5), (1.5, 5.2)])
     assert worse[-1] == "BELOW"
     assert open_settings._difference([(1.0, 5.0), (9.0, 5.5)])[-1] == "not below"
+
+
+def test_orders_stand_beside_each_other_with_their_correlation(monkeypatch):
+    experiment = read_experiment("orders").on(["cora"]).of(["cn", "pa", "cos"])
+    values = {"cn": 0.03, "pa": 0.01, "cos": 0.02}
+
+    def recorded(row, results):
+        one = {"ap": values[row.method], "auc": 0.9 - values[row.method], "mrr": 0.5}
+        protocols = dict.fromkeys(row.protocols, one)
+        return [{"metrics": one, "biased_metrics": one, "protocols": protocols}]
+
+    monkeypatch.setattr(open_settings, "row_records", recorded)
+    (table,) = section_tables(experiment, Path("nowhere"))
+    assert table.header[1:] == (
+        *("AP, all pairs", "AP, BIASED, sampled"),
+        *("AUC, DEGREE-CORRECTED", "MRR, HEART"),
+    )
+    assert table.rows[0] == ("cn", "3.00 (1)", "3.00 (1)", "87.00 (3)", "50.00 (2)")
+    assert [row[0] for row in table.rows[:3]] == ["cn", "cos", "pa"]
+    assert table.rows[3][1:] == ("", "1.00", "-1.00", "")
+    assert not table.missing
+
+
+def test_orders_that_are_not_recorded_have_their_command(tmp_path):
+    (table,) = section_tables(read_experiment("orders").on(["photo"]), tmp_path)
+    assert table.rows == ()
+    assert list(table.missing.values()) == ["gelato reproduce orders --datasets photo"]

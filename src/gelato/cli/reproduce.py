@@ -208,7 +208,7 @@ def list_experiments(
         done = f"{have} of {every}" if every else "computed"
         rows.append((one.name, one.paper, one.title, done))
         parts = []
-        for row in one.rows if one.kind in ("runs", "splits") else ():
+        for row in one.rows if one.kind in ("runs", "splits", "orders") else ():
             part = replace(one, rows=(row,))
             (cell, *_) = cells(part, place.results, seeds=seeds)
             seconds = forecasts.missing_seconds(row, cell.missing)

@@ -45,6 +45,8 @@ class Row:
         Why nothing is run, where there are no seeds; else empty.
     splits : tuple
         Seeds of splits to record; ``(None,)`` is the paper's split.
+    protocols : tuple of str
+        What runs are evaluated by beside all pairs and a balanced sample.
     """
 
     method: str
@@ -59,6 +61,7 @@ class Row:
     estimate: float | None = None
     missing: str = ""
     splits: tuple[int | None, ...] = (None,)
+    protocols: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -77,7 +80,7 @@ class Row:
         chosen = self.seeds if seeds is None or fixed else seeds
         named = (self.parameters, self.label, self.estimate)
         return [
-            RunSpec(self.method, self.dataset, seed, *named, split)
+            RunSpec(self.method, self.dataset, seed, *named, split, self.protocols)
             for split in self.splits
             for seed in chosen
         ]
@@ -378,6 +381,7 @@ def _row(content: dict[str, Any], entry: dict[str, Any]) -> Row:
         group=entry.get("group", ""),
         estimate=entry.get("estimate"),
         splits=tuple(entry.get("splits", (None,))),
+        protocols=tuple(content.get("protocols", ())),
     )
 
 

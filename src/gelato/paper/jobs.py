@@ -27,6 +27,7 @@ _RECORDED = (
     "protocols",
     "settings",
     "splits",
+    "orders",
 )  # kinds whose rows are recorded runs
 _TOLD = ("without", "loss", "bias", "training", "redraw", "eta", "alpha", "beta")
 _TIMED = "photo"  # the graph whose times carry over to others, by the number of pairs

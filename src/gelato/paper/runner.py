@@ -113,6 +113,8 @@ class RunSpec:
         The rate, where the ranking is an estimate; None where it is exact.
     split : int, optional
         Seed of the split, where an experiment varies it; None is the paper's, 0.
+    protocols : sequence of str
+        What it is evaluated by beside all pairs and a balanced sample.
     """
 
     method: str
@@ -122,6 +124,7 @@ class RunSpec:
     label: str = ""
     estimate: float | None = None
     split: int | None = None
+    protocols: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data; what is as usual is not said."""
@@ -129,7 +132,8 @@ class RunSpec:
         for name in ("estimate", "split"):
             if data[name] is None:
                 del data[name]
-        return data
+        protocols = list(data.pop("protocols"))
+        return data | ({"protocols": protocols} if protocols else {})
 
     @property
     def number(self) -> int | None:
@@ -315,6 +319,11 @@ def _run(
         "threads": default_threads(),
         "commit": code_commit(),
     }
+    if spec.protocols:
+        record["protocols"] = {
+            name: evaluate(model, split, protocol=name).to_dict()  # type: ignore[arg-type]
+            for name in spec.protocols
+        }
     if model.notes_:
         record["notes"] = list(model.notes_)
     if training is not None:

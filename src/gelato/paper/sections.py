@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gelato.comparison.orders import MEASURES, protocol_orders
 from gelato.datasets.catalog import find
 from gelato.paper.cells import ESTIMATED, marked, row_records
 from gelato.paper.claims import (
@@ -23,6 +24,7 @@ from gelato.paper.runner import FIRST
 from gelato.paper.timing import find_times, missing_times, training_seconds
 from gelato.paper.visual import find_visual, missing_panels
 from gelato.ranking.example import worked_example
+from gelato.text import LABELS
 
 HEADER = (
     *("setting", "graph", "validation, balanced", "validation AP, all pairs"),
@@ -210,6 +212,55 @@ def _protocols(experiment: Experiment, results: Path) -> list[Table]:
         missing = {f"{', '.join(lacking)} on {dataset}": command} if lacking else {}
         tables.append(Table(header, tuple(rows), title=dataset, missing=missing))
     return tables
+
+
+def _orders(experiment: Experiment, results: Path) -> list[Table]:
+    """Return, by graph, what methods reach under each protocol, and their places."""
+    tables = []
+    for dataset in experiment.datasets:
+        rows = [row for row in experiment.rows if row.dataset == dataset]
+        found = {row.name: row_records(row, results) for row in rows}
+        lacking = [name for name, records in found.items() if not records]
+        command = f"gelato reproduce {experiment.name} --datasets {dataset}"
+        missing = {f"{', '.join(lacking)} on {dataset}": command} if lacking else {}
+        entries = [
+            {"model": name, "protocol": protocol, "mean": measured}
+            for name, records in found.items()
+            for record in records[:1]
+            for protocol, measured in by_protocol(record).items()
+        ]
+        orders = protocol_orders(entries)
+        known = orders["protocols"]
+        header = ("method", *map(protocol_column, known))
+        texts = [
+            (model, *(_value_and_place(one, model) for one in known.values()))
+            for model in orders["models"]
+        ]
+        if texts:
+            taus = (_tau_text(one["kendall_tau"]) for one in known.values())
+            texts.append(("Kendall's tau with the first", *taus))
+        tables.append(Table(header, tuple(texts), title=dataset, missing=missing))
+    return tables
+
+
+def by_protocol(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the measures of a record under each of its protocols."""
+    others: dict[str, dict[str, Any]] = record.get("protocols", {})
+    return {"all": record["metrics"], "sampled": record["biased_metrics"], **others}
+
+
+def protocol_column(name: str) -> str:
+    """Return a protocol's column: what is measured there, and its label."""
+    measure = MEASURES.get(name, "ap").upper()
+    return f"{measure}, {LABELS.get(name) or 'all pairs'}"
+
+
+def _value_and_place(one: dict[str, Any], model: str) -> str:
+    return f"{100 * one['values'][model]:.2f} ({one['places'][model]:g})"
+
+
+def _tau_text(tau: float | None) -> str:
+    return "" if tau is None else f"{tau:.2f}"
 
 
 def _mean(records: list[dict[str, Any]], part: str, metric: str) -> float:
@@ -497,6 +548,7 @@ KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "protocols": _protocols,
     "settings": _settings,
     "splits": _splits,
+    "orders": _orders,
     "time": _time,
     "visual": _visual,
     "claims": _claims,
