@@ -129,14 +129,24 @@ def _everywhere(measures: Measures) -> FloatArray:
     bounds = []
     for score in range(len(blocks[0])):
         values = np.concatenate([block[score].ravel() for block in blocks])
-        bounds.append(np.partition(values, len(values) - wanted)[-wanted])
+        bounds.append(last_of_best(values, wanted))
     return np.array(bounds)
+
+
+def last_of_best(values: Table, count: int) -> np.float32:
+    """Return the smallest of the ``count`` largest values."""
+    best = np.empty((1, count), dtype=np.float32)
+    row_lists.best_of_rows(values.reshape(1, -1), best)
+    smallest: np.float32 = best.min()
+    return smallest
 
 
 def _on_grid(scores: Table) -> Table:
     """Return the scores at the ranks of the grid, per score and row."""
     most = min(int(GRID[-1]), scores.shape[2])
-    top = np.partition(scores, scores.shape[2] - most, axis=2)[:, :, -most:]
+    top = np.empty((*scores.shape[:2], most), dtype=np.float32)
+    for rows, best in zip(scores, top, strict=True):
+        row_lists.best_of_rows(rows, best)
     top.sort(axis=2)
     places = GRID[most >= GRID].astype(np.int64)
     out = np.full((*scores.shape[:2], len(GRID)), -np.inf, dtype=np.float32)

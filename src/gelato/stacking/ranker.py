@@ -25,7 +25,8 @@ from gelato.stacking.start import LinearStart, fit_start
 _FIXED: dict[str, Any] = {
     "objective": "binary",
     "deterministic": True,
-    "force_row_wise": True,
+    # A tree sees half of the features: row-wise sums are over all. Same trees.
+    "force_col_wise": True,
     "verbose": -1,
     "max_bin": 255,
     # Rankers grow side by side, one thread each: threads inside of LightGBM wait for
