@@ -51,9 +51,9 @@ def best_of_rows(scores, out):
             counts[: 1 << width] = 0
             for j in range(left):
                 counts[(keys[j] >> np.uint32(shift)) & places] += 1
-            digit, needed = np.int64(places), most - filled
+            digit, needed = (1 << width) - 1, most - filled
             while counts[digit] < needed:
-                needed -= counts[digit]
+                needed -= int(counts[digit])
                 digit -= 1
             # Larger digits are taken; of equal ones the next digit decides.
             equal = 0

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ class RunSpec:
 
     def read_split(self) -> EdgeSplit:
         """Return the split of its graph."""
-        return split_edges(paper_graph(self.dataset), seed=self.split or 0)
+        return _read_split(load_dataset, self.dataset, self.split or 0)
 
     @property
     def key(self) -> str:
@@ -157,6 +158,13 @@ class RunSpec:
         seed = "" if self.seed is None else f"-seed{self.seed}"
         split = "" if self.split is None else f"-split{self.split}"
         return f"{method}-{self.dataset}{split}{seed}-{self.key}"
+
+
+# Runs on one graph follow each other, and a split keeps its hard negatives.
+@lru_cache(maxsize=1)
+def _read_split(load: Callable[[str], Graph], dataset: str, seed: int) -> EdgeSplit:
+    """Split a graph that ``load`` loads."""
+    return split_edges(paper_graph(dataset), seed=seed)
 
 
 def result_path(results: Path, spec: RunSpec) -> Path:

@@ -196,12 +196,12 @@ def hard_negatives(
     hardest: dict[int, IntArray] = {}
     nodes = np.unique(positives)
     rng = generator(seed, "hard negatives")
-    true = _symmetric(positives, rule)
+    true, hardness = _symmetric(positives, rule), _Hardness(graph)
     for start in range(0, len(nodes), _ROWS):
         some = nodes[start : start + _ROWS]
         allowed = _candidate_rows(rule, true, some)
         best = np.full(allowed.shape, graph.num_nodes)
-        for scores in _hardness(graph, some):
+        for scores in hardness(some):
             noise = rng.random(scores.shape)
             order = np.lexsort((noise, np.where(allowed, -scores, np.inf)))
             ranks = np.empty_like(order)
@@ -239,26 +239,42 @@ def _candidate_rows(rule: AllPairs, true: sp.csr_array, rows: IntArray) -> Any:
     return allowed
 
 
-def _hardness(graph: Graph, rows: IntArray) -> list[FloatArray]:
-    """Return scores of rows by heuristics: whole rows, of a few nodes at a time."""
-    A = graph.adjacency if not graph.directed else graph.adjacency + graph.adjacency.T
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    scale = sp.diags_array(np.divide(1.0, degrees, where=degrees > 0, out=degrees * 0))
-    step = sp.csr_array(scale @ A)  # (n, n) sparse, rows sum to 1
-    shared = (sp.csr_array(A)[rows] @ step).toarray()
-    start = np.zeros((len(rows), graph.num_nodes))
-    start[np.arange(len(rows)), rows] = 1 - _DAMPING
-    walk, back = start.copy(), sp.csr_array(step.T)
-    for _ in range(_ROUNDS):
-        walk = start + _DAMPING * (back @ walk.T).T
-    found = [np.round(shared, 10), np.round(walk, 12)]
-    if graph.num_attributes:
-        X = sp.csr_array(graph.attributes, dtype=np.float64)
-        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        inverse = np.divide(1.0, norms, where=norms > 0, out=norms * 0)
-        cosine = (sp.diags_array(inverse[rows]) @ X[rows]) @ X.T
-        found.append(np.round(cosine.toarray() * inverse, 10))
-    return found
+class _Hardness:
+    """Scores of rows by heuristics: whole rows, of a few nodes at a time."""
+
+    def __init__(self, graph: Graph) -> None:
+        A = graph.adjacency
+        if graph.directed:
+            A = A + A.T
+        degrees = np.asarray(A.sum(axis=1)).ravel()
+        self.adjacency = sp.csr_array(A)
+        self.step = sp.csr_array(sp.diags_array(_inverse(degrees)) @ A)  # rows sum to 1
+        self.back = sp.csr_array(self.step.T)
+        self.attributes: tuple[Any, ...] | None = None
+        if graph.num_attributes:
+            X = sp.csr_array(graph.attributes, dtype=np.float64)
+            norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+            scaled = sp.csr_array(sp.diags_array(_inverse(norms)) @ X)
+            self.attributes = scaled, sp.csr_array(X.T), _inverse(norms)
+
+    def __call__(self, rows: IntArray) -> list[FloatArray]:
+        """Return resource allocation, rooted PageRank and, if there is any, cosine."""
+        shared = (self.adjacency[rows] @ self.step).toarray()
+        start = np.zeros(shared.shape)
+        start[np.arange(len(rows)), rows] = 1 - _DAMPING
+        walk = start.copy()
+        for _ in range(_ROUNDS):
+            walk = start + _DAMPING * (self.back @ walk.T).T
+        found = [np.round(shared, 10), np.round(walk, 12)]
+        if self.attributes is not None:
+            scaled, turned, inverse = self.attributes
+            cosine = (scaled[rows] @ turned).toarray() * inverse
+            found.append(np.round(cosine, 10))
+        return found
+
+
+def _inverse(values: FloatArray) -> FloatArray:
+    return np.divide(1.0, values, where=values > 0, out=np.zeros_like(values))
 
 
 def given_negatives(source: Any, split: EdgeSplit, part: Any) -> Negatives:
