@@ -53,13 +53,13 @@ def best_of_rows(scores, out):
                 counts[(keys[j] >> np.uint32(shift)) & places] += 1
             digit, needed = (1 << width) - 1, most - filled
             while counts[digit] < needed:
-                needed -= int(counts[digit])
+                needed -= counts[digit]
                 digit -= 1
             # Larger digits are taken; of equal ones the next digit decides.
             equal = 0
             for j in range(left):
                 key = keys[j]
-                own = np.int64((key >> np.uint32(shift)) & places)
+                own = int((key >> np.uint32(shift)) & places)
                 taken[i, filled] = key
                 filled += own > digit
                 keys[equal] = key
