@@ -14,7 +14,9 @@ from gelato.paper.experiment import (
     Remark,
     experiment_names,
     read_experiment,
+    read_facts,
 )
+from gelato.paper.records import read_record
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 REMARK = Remark(("MLP",), ("cora",), "below", "It is so.")
@@ -100,3 +102,18 @@ def test_what_is_said_of_several_cells_is_said_once():
         "",
     ]
     assert discussion_lines(experiment, [cell(5.0)]) == []
+
+
+def test_no_recorded_epoch_of_bscnets_shares_the_best_value():
+    """What the first page says of BScNets' rule for equal epochs."""
+    if not RESULTS.is_dir():
+        pytest.skip("the repository's results are not at hand")
+    paths = sorted(RESULTS.glob("runs/*/bscnets-*.json"))
+    assert len(paths) >= 9
+    for path in paths:
+        training = read_record(path, {})["training"]
+        values = [entry["sampled-auc"] for entry in training["history"]]
+        assert values.count(round(training["best_value"], 6)) == 1, path.name
+    known = {row["what"]: row["known"] for row in read_facts("references")["rows"]}
+    (said,) = (text for what, text in known.items() if what.startswith("BScNets"))
+    assert said.startswith("no difference")

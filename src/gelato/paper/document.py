@@ -422,7 +422,7 @@ def write_front(
     if "claims" in known:
         lines += ["## The paper's claims", ""]
         lines += plain_table(section_tables(known["claims"], results)[0])
-    lines += _not_tested()
+    lines += _references()
     lines += _pages(experiments, found, folder)
     return "\n".join([*lines, _LEGEND]).rstrip() + "\n"
 
@@ -489,14 +489,15 @@ def _differs(
     return lines
 
 
-def _not_tested() -> list[str]:
-    rows = tuple((row["what"], row["why"]) for row in read_facts("open")["rows"])
+def _references() -> list[str]:
+    facts = read_facts("references")
+    rows = tuple((row["what"], row["known"]) for row in facts["rows"])
     return [
-        "## Not tested",
+        f"## {facts['title']}",
         "",
-        "Differences to reference implementations that could weaken a baseline:",
+        "What could weaken a baseline:",
         "",
-        *plain_table(Table(("what", "why it is open"), rows, 2)),
+        *plain_table(Table(("difference", "what is known"), rows, 2)),
     ]
 
 

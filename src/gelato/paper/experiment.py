@@ -390,7 +390,7 @@ def read_facts(name: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    name : {"datasets", "hyperparameters", "orderings", "time"}
+    name : {"datasets", "hyperparameters", "orderings", "references", "time"}
         Which one; ``columns``, if given, names the numbers of every entry of
         ``rows``.
     """
