@@ -11,6 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from gelato.errors import InputError
 from gelato.predict.precision import (
     _non_increasing,
+    pooled,
     precision_curve,
     ranks_at_least,
 )
@@ -137,3 +138,36 @@ def test_ranks_take_ties_together():
 def test_no_positives_are_refused():
     with pytest.raises(InputError, match="no positives"):
         precision_curve(counts_of(np.zeros(5, dtype=bool)))
+
+
+def test_equal_lists_pooled_tell_the_same_with_less_doubt():
+    rng = np.random.default_rng(0)
+    one = counts_of_scores(rng.normal(2.0, 1.0, 60), rng.normal(size=4000))
+    alone, together = precision_curve(one), precision_curve(pooled([one] * 4))
+    assert together.num_candidates == 4 * alone.num_candidates
+    ranks = np.array([3, 40, 400, 3000])
+    (_, low, high), (share, lower, higher) = (
+        curve.at(ranks, 4060) for curve in (alone, together)
+    )
+    # There are more bands, which are narrower; what they hold together is the same.
+    assert together.up_to([4060], 4060) == pytest.approx(alone.up_to([4060], 4060))
+    assert ((share >= low) & (share <= high))[:3].all()
+    assert (higher - lower < high - low).mean() >= 0.5
+
+
+@given(st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=6), min_size=2))
+def test_pooled_counts_are_those_of_a_plain_loop(lists):
+    negatives = np.arange(9) + 0.5
+    parts = [counts_of_scores(np.array(x, float), negatives) for x in lists]
+    counts = pooled(parts)
+    ranks = sorted(
+        int((negatives > x).sum()) + sum(y >= x for y in one)
+        for one in lists
+        for x in one
+    )
+    distinct = sorted(set(ranks))
+    at_least = np.cumsum(counts.positives) + counts.above + counts.tied
+    assert counts.positives.tolist() == [ranks.count(rank) for rank in distinct]
+    assert at_least.tolist() == [len(lists) * rank for rank in distinct]
+    assert counts.num_positives == sum(map(len, lists))
+    assert counts.num_negatives == 9 * len(lists)

@@ -212,6 +212,8 @@ class Model(Parametrised, ABC):
         Whether it refuses directed graphs.
     needs_attributes : bool
         Whether it cannot do without node attributes.
+    learns_nothing : bool
+        Whether scores follow from the known edges alone: whatever was known before.
     trains_by_epoch : bool
         Whether ``fit`` takes a folder and tells of epochs and steps: see
         :class:`gelato.models.trained.TrainedModel`.
@@ -238,6 +240,7 @@ class Model(Parametrised, ABC):
     summary: ClassVar[str] = ""
     undirected_only: ClassVar[bool] = False
     needs_attributes: ClassVar[bool] = False
+    learns_nothing: ClassVar[bool] = False
     trains_by_epoch: ClassVar[bool] = False
     fits_in_parts: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, Dimension | Sequence[Any]]] = {}

@@ -18,6 +18,7 @@ from gelato.ranking.scorers import Noted, RowScorer
 class Heuristic(Model):
     """A model that scores by a function of the graph and its parameters."""
 
+    learns_nothing = True
     function: ClassVar[Callable[..., RowScorer]]
     arguments: ClassVar[tuple[str, ...]]
 

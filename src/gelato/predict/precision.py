@@ -7,6 +7,7 @@ thousandth of all candidates in validation, where it is known which pairs were e
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +20,14 @@ from gelato.ranking import candidates, rank_counts, score_pairs
 from gelato.ranking.candidates import AllPairs, Candidates
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.scorers import RowScorer, as_scorer
-from gelato.splits import EdgeSplit
+from gelato.splits import EdgeSplit, split_edges
 from gelato.text import plural
 
 # Fewer found edges than this tell no share worth quoting: so many make a band of ranks.
 LEAST_FOUND = 5
 _Z = 1.96  # of a 95 % interval
+# Where fewer validation edges are at hand, others are held out in their turn.
+_ENOUGH, _MOST_TURNS = 200, 10
 # How many links are supposed to be missing, as a share of the known edges: one for
 # every ten. Nobody knows; one figure for all lists makes them comparable.
 MISSING_SHARE = 0.1
@@ -83,7 +86,10 @@ class PrecisionCurve:
 
 
 def precision_curve(
-    counts: RankCounts, *, hidden: float | None = None
+    counts: RankCounts,
+    *,
+    hidden: float | None = None,
+    supposed: float | None = None,
 ) -> PrecisionCurve:
     """Return the precision to expect at every rank, from a ranking of held-out edges.
 
@@ -96,14 +102,16 @@ def precision_curve(
     counts : RankCounts
         How the held-out edges rank among all pairs that were not known.
     hidden : float, optional
-        How many links are missing, if not as many as there are positives: precision
-        is as many times larger or smaller. Default: as many as the positives.
+        How many links the candidates hold in truth, where only some are positives and
+        the others counted as misses. Default: the positives.
+    supposed : float, optional
+        How many links another graph is supposed to lack. Default: as many.
 
     Notes
     -----
     What it estimates: the share of true links among candidates ranked like this one,
-    in a graph that lacks ``hidden`` links. A graph that lacks twice as many has about
-    twice the precision, one that lacks nothing has none; and true links that nobody
+    in a graph that lacks ``supposed`` links. A graph that lacks twice as many has twice
+    the odds at every rank, one that lacks nothing has none; and true links that nobody
     has recorded counted as misses here, so that the figure is low rather than high for
     the graph that it was measured on.
     """
@@ -113,7 +121,8 @@ def precision_curve(
             "There are no positives to rank.",
             hint="The held-out part is empty: hold out a larger share of the edges.",
         )
-    scale = 1.0 if hidden is None else hidden / positives
+    hidden = positives if hidden is None else hidden
+    odds = 1.0 if supposed is None else supposed / hidden
     found: IntArray = np.cumsum(counts.positives)
     at_least = found + counts.above + counts.tied
     goals = LEAST_FOUND * np.arange(1, positives // LEAST_FOUND)
@@ -127,8 +136,46 @@ def precision_curve(
     first = np.flatnonzero(np.diff(pooled, prepend=np.inf))
     hits, sizes = (np.add.reduceat(values, first) for values in (hits, sizes))
     share = hits / sizes
-    limits = (np.minimum(1.0, scale * x) for x in (share, *_wilson(share, sizes)))
-    return PrecisionCurve(np.cumsum(sizes), *limits)
+    limits = (
+        np.minimum(1.0, hidden / positives * x) for x in (share, *_wilson(share, sizes))
+    )
+    # More links among as many others: so many times the odds.
+    scaled = (odds * x / (1.0 + (odds - 1.0) * x) for x in limits)
+    return PrecisionCurve(np.cumsum(sizes), *scaled)
+
+
+def expected_curve(counts: RankCounts, split: EdgeSplit) -> PrecisionCurve:
+    """Return the precision to expect if one link is missing per ten known edges.
+
+    Parameters
+    ----------
+    counts : RankCounts
+        How validation edges rank, of the split and of others of its kind; test edges
+        counted as misses.
+    split : EdgeSplit
+        Which edges were held out.
+    """
+    held_out = (len(split.valid) + len(split.test)) / len(split.valid)
+    positives = counts.num_positives
+    supposed = missing_links(split, positives)
+    return precision_curve(counts, hidden=held_out * positives, supposed=supposed)
+
+
+def pooled(parts: Sequence[RankCounts]) -> RankCounts:
+    """Return the counts of several lists as those of one list of all candidates.
+
+    Candidates of equal rank come together: each list gives as many of them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ranks = [np.cumsum(part.positives) + part.above + part.tied for part in parts]
+    often = np.concatenate([part.positives for part in parts])
+    distinct, place = np.unique(np.concatenate(ranks), return_inverse=True)
+    positives = np.bincount(place, weights=often).astype(np.int64)
+    found = np.cumsum(positives)
+    negatives = sum(part.num_negatives for part in parts)
+    above = len(parts) * distinct - found
+    return RankCounts(-distinct, positives, above, np.zeros_like(found), negatives)
 
 
 def _wilson(share: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -191,6 +238,23 @@ class Validation:
     split: EdgeSplit
     counts: RankCounts | None = None
 
+    @property
+    def turns(self) -> int:
+        """How often as many edges are to be held out, for enough of them in all."""
+        if self.split.kind != "random" or not self.model.learns_nothing:
+            return 1
+        return min(_MOST_TURNS, max(1, -(-_ENOUGH // len(self.split.valid))))
+
+    def other_splits(self) -> Iterator[EdgeSplit]:
+        """Yield splits that hold out other edges, as many; turns but for the first."""
+        graph = self.split.graph
+        parts = {"valid": self.split.valid, "test": self.split.test}
+        # Half an edge more: shares are rounded down.
+        shares = {k: (len(v) + 0.5) / graph.num_edges for k, v in parts.items()}
+        first = 1 + (self.split.seed or 0)
+        for seed in range(first, first + self.turns - 1):
+            yield split_edges(graph, seed=seed, **shares)
+
     def rank(self, positives: IntArray, rule: Candidates, *, whole: bool) -> RankCounts:
         """Rank validation edges; ``whole`` if all of them among all pairs."""
         if whole and self.counts is not None:
@@ -200,6 +264,20 @@ class Validation:
         if whole:
             self.counts = counts
         return counts
+
+    def lists(
+        self, positives: IntArray, rule: Candidates, scope: Scope
+    ) -> list[RankCounts]:
+        """Rank validation edges, and those of other splits where these are few."""
+        found = [self.rank(positives, rule, whole=scope.is_open)]
+        for other in self.other_splits():
+            elsewhere = scope.of_validation(other)
+            assert elsewhere is not None
+            inside = other.valid[elsewhere.contains(other.valid)]
+            if len(inside):
+                scorer = as_scorer(self.model, other.train_graph)
+                found.append(rank_counts(scorer, inside, elsewhere))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +377,9 @@ def expect(
             "expected_precision is empty: none of the "
             f"{len(split.valid):,} validation edges is a candidate"
         )
-    counts = validation.rank(positives, rule, whole=scope.is_open)
-    curve = precision_curve(counts, hidden=missing_links(split, len(positives)))
+    lists = validation.lists(positives, rule, scope)
+    counts = pooled(lists)
+    curve = expected_curve(counts, split)
     here = scope.rule(graph, graph.edges)
     assert here is not None
     expected = np.full((3, len(pairs)), np.nan)
@@ -310,7 +389,7 @@ def expect(
         ranks = _overall_ranks(scorer, here, canonical[inside])
         expected[:, inside] = curve.at(ranks, here.count)
     trained = validation.model.training_ is not None
-    return expected, _source_note(len(positives), trained=trained)
+    return expected, _source_note(counts.num_positives, len(lists), trained=trained)
 
 
 def missing_links(split: EdgeSplit, positives: int) -> float:
@@ -330,11 +409,13 @@ def _overall_ranks(scorer: RowScorer, rule: Candidates, pairs: IntArray) -> IntA
     return ranks_at_least(counts, scores)[inverse.ravel()]
 
 
-def _source_note(ranked: int, *, trained: bool) -> str:
+def _source_note(ranked: int, turns: int, *, trained: bool) -> str:
+    held_out = f", held out in {turns} turns" if turns > 1 else ""
     few = ", few: a rough guide" if ranked < 100 else ""
     epoch = "; they also chose the epoch, so it is a little high" if trained else ""
     return (
         "expected_precision: the share of true links to expect among pairs ranked like "
         f"this one, with a 95 % interval, if {MISSING_SHARE:.0%} of the links are "
-        f"missing (from the ranks of {plural(ranked, 'validation edge')}{few}{epoch})"
+        f"missing (from the ranks of {plural(ranked, 'validation edge')}{held_out}"
+        f"{few}{epoch})"
     )

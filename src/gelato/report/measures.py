@@ -12,10 +12,13 @@ from gelato.predict.links import count_common_neighbours
 from gelato.predict.precision import (
     MISSING_SHARE,
     PrecisionCurve,
+    Scope,
+    Validation,
+    expected_curve,
     missing_links,
-    precision_curve,
+    pooled,
 )
-from gelato.ranking import Evaluation, evaluate, metrics, rank_counts, score_pairs
+from gelato.ranking import Evaluation, evaluate, metrics, score_pairs
 from gelato.ranking.candidates import all_pairs
 from gelato.ranking.counts import RankCounts
 from gelato.ranking.evaluate import Part
@@ -228,14 +231,13 @@ def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
     """
     if not len(split.valid):
         return None
-    counts = model.validation_counts_
-    if counts is None:
-        rule = all_pairs(split.graph, split.train)
-        before = model.scorer(split.train_graph)
-        counts = rank_counts(before, split.valid, rule)
-        model.validation_counts_ = counts  # the list of links asks for it again
+    validation = Validation(model, split, model.validation_counts_)
+    rule = all_pairs(split.graph, split.train)
+    lists = validation.lists(split.valid, rule, Scope(split.valid[:0]))
+    model.validation_counts_ = validation.counts  # the list of links asks for it again
+    counts = pooled(lists)
     hidden = missing_links(split, len(split.valid))
-    curve = precision_curve(counts, hidden=hidden)
+    curve = expected_curve(counts, split)
     here = all_pairs(split.graph, split.graph.edges).count
     if here == 0:
         return None
@@ -245,7 +247,8 @@ def expected_by_rank(model: Any, split: EdgeSplit) -> dict[str, Any] | None:
     return {
         "k": ks.tolist(),
         "precision": curve.up_to(ks, here).tolist(),
-        "validation_edges": len(split.valid),
+        "validation_edges": counts.num_positives,
+        "turns": len(lists),
         "missing_share": MISSING_SHARE,
         "cut_offs": _cut_offs(curve, here),
     }
