@@ -335,3 +335,6 @@ def test_what_is_chosen_beats_every_simpler_one():
     chosen, reason = _select([plain, similar, trained], seed=0)
     assert chosen is similar
     assert "a gain of -" not in reason
+    # Far above what is chosen, on the validation edges: another one is in its way.
+    (blame,) = (part for part in reason.split("; ") if part.startswith("gelato"))
+    assert "where ra has" in blame

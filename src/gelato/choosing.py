@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
+from operator import itemgetter
 from time import monotonic
 from typing import Any, Literal
 
@@ -590,21 +591,26 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
             hint="See what was read with: gelato check",
         )
     best = groups[0]
-    losers: list[Tried] = []
+    losers: list[tuple[Tried, Tried]] = []  # each with the simpler one in its way
     for place, rival in enumerate(groups[1:], start=1):
         flattered = getattr(rival.model, "is_flattered", False) and not rival.folds
         needed = _STACK_ERRORS if flattered else 1.0
         # Over all simpler ones: two may be compared on other edges than two others.
-        gains = [_gain(rival, simpler, seed) for simpler in groups[:place]]
-        if all(gain > error * needed for gain, error in gains):
+        spare = [
+            (gain - error * needed, simpler)
+            for simpler in groups[:place]
+            for gain, error in [_gain(rival, simpler, seed)]
+        ]
+        least, simpler = min(spare, key=itemgetter(0))
+        if least > 0:
             best, losers = rival, []
         else:
-            losers.append(rival)
+            losers.append((rival, simpler))
     said = _praise(best, groups[0], seed)
     if best is groups[0]:
         said += ", the best plain heuristic"
     if losers:
-        said += _blame(max(losers, key=lambda x: _gain(x, best, seed)[0]), best, seed)
+        said += _blame(*max(losers, key=lambda two: _gain(*two, seed)[0]), seed)
     return best, said
 
 
@@ -621,12 +627,12 @@ def _praise(best: Tried, plain: Tried, seed: int) -> str:
     )
 
 
-def _blame(rival: Tried, best: Tried, seed: int) -> str:
-    """Say why the best of the others was not taken, both on the same edges."""
-    gain, error = _gain(rival, best, seed)
+def _blame(rival: Tried, simpler: Tried, seed: int) -> str:
+    """Say why one was not taken: a simpler one is as good, both on the same edges."""
+    gain, error = _gain(rival, simpler, seed)
     both = (
-        f"; {rival.label} has {_measured(rival, best)} on {_basis(rival, best)}, where "
-        f"{best.label} has {_measured(best, rival)}"
+        f"; {rival.label} has {_measured(rival, simpler)} on {_basis(rival, simpler)}, "
+        f"where {simpler.label} has {_measured(simpler, rival)}"
     )
     if gain > 0:
         return (
