@@ -610,7 +610,7 @@ def _select(tried: list[Tried], seed: int) -> tuple[Tried, str]:
     if best is groups[0]:
         said += ", the best plain heuristic"
     if losers:
-        said += _blame(*max(losers, key=lambda two: _gain(*two, seed)[0]), seed)
+        said += _blame(*max(losers, key=lambda x: _gain(x[0], x[1], seed)[0]), seed)
     return best, said
 
 

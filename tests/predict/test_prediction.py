@@ -107,7 +107,7 @@ class TestExpectedPrecision:
         assert np.all((low < expected) & (expected < high))
         note = prediction.notes[-1]
         assert "share of true links" in note
-        assert f"{4 * len(split.valid):,} validation edges, held out in 4" in note
+        assert f"{4 * len(split.valid):,} validation edges in 4" in note
 
     def test_every_way_of_asking_gives_a_pair_the_same_number(self, split):
         top = predicted("aa", split, top=40).table
@@ -368,7 +368,7 @@ def test_few_validation_edges_are_joined_by_others_held_out_in_turn():
     graph = gelato.Graph.from_networkx(networkx.karate_club_graph())
     model = gelato.make("ease").fit(gelato.split_edges(graph, test=0.0))
     made = model.prediction(top=5)
-    assert "of 30 validation edges, held out in 10 turns, few" in made.notes[-1]
+    assert "of 30 validation edges in 10 turns, few" in made.notes[-1]
     # Three edges of one turn had told 1.6 %, though a fifth of the best are true.
     assert made.table["expected_precision"][0] > 0.1
     again = model.prediction(top=5)

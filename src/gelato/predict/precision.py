@@ -410,7 +410,7 @@ def _overall_ranks(scorer: RowScorer, rule: Candidates, pairs: IntArray) -> IntA
 
 
 def _source_note(ranked: int, turns: int, *, trained: bool) -> str:
-    held_out = f", held out in {turns} turns" if turns > 1 else ""
+    held_out = f" in {turns} turns" if turns > 1 else ""
     few = ", few: a rough guide" if ranked < 100 else ""
     epoch = "; they also chose the epoch, so it is a little high" if trained else ""
     return (
