@@ -414,7 +414,7 @@ def _source_note(ranked: int, turns: int, *, trained: bool) -> str:
     few = ", few: a rough guide" if ranked < 100 else ""
     epoch = "; they also chose the epoch, so it is a little high" if trained else ""
     return (
-        "expected_precision: the share of true links to expect among pairs ranked like "
+        "expected_precision: the share of true links among pairs ranked like "
         f"this one, with a 95 % interval, if {MISSING_SHARE:.0%} of the links are "
         f"missing (from the ranks of {plural(ranked, 'validation edge')}{held_out}"
         f"{few}{epoch})"
