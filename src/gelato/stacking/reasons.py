@@ -65,7 +65,9 @@ class StackExplanation(Explanation):
                 f"  of links scored like this one, {share:.0f} in 100 were true "
                 f"({low:.0f} to {high:.0f})"
             )
-        lines.append(f"  {self.base:+9.4f} to begin with")
+        lines.append(
+            f"  {self.base:+9.4f} that all candidates have, to be above other pairs"
+        )
         for part in self.groups:
             named = ", ".join(f"{name} {value:.3g}" for name, value, _ in part.features)
             lines.append(f"  {part.contribution:+9.4f} {part.group} ({named})")
