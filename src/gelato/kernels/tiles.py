@@ -62,31 +62,60 @@ def rows_times(left, tiles, out, start, stop):
                 else:
                     rows = 1
                     one_row(total, left[e], inner, 1, tiles[tile], inner)
-                for i in range(rows):
-                    for k in range(min(COLUMNS, width - first)):
-                        out[e + i, first + k] = total[i, k]
+                if first + COLUMNS <= width:
+                    for i in range(rows):
+                        for k in range(COLUMNS):
+                            out[e + i, first + k] = total[i, k]
+                else:
+                    for i in range(rows):
+                        for k in range(width - first):
+                            out[e + i, first + k] = total[i, k]
                 e += rows
+
+
+@kernel()
+def _pack_left(left, first, count, lefts):
+    """Copy rows from ``first`` on to groups of ROWS columns, (groups, rows, ROWS).
+
+    Whole groups apart: a loop whose length is known is a few vector instructions.
+    """
+    wide = left.shape[1]
+    whole = wide // ROWS
+    for e in range(count):
+        row = left[first + e]
+        for group in range(whole):
+            for i in range(ROWS):
+                lefts[group, e, i] = row[group * ROWS + i]
+        for k in range(whole * ROWS, wide):
+            lefts[whole, e, k - whole * ROWS] = row[k]
+
+
+@kernel()
+def _pack_right(right, first, count, column, rights):
+    """Copy COLUMNS columns of rows from ``first`` on; missing ones stay 0."""
+    if column + COLUMNS <= right.shape[1]:
+        for e in range(count):
+            row = right[first + e]
+            for k in range(COLUMNS):
+                rights[e, k] = row[column + k]
+    else:
+        rights[:] = 0
+        for e in range(count):
+            for k in range(right.shape[1] - column):
+                rights[e, k] = right[first + e, column + k]
 
 
 @kernel()
 def add_inner_product(left, right, out, start, stop):
     """Add ``left[start:stop].T @ right[start:stop]`` to ``out``, in tiles."""
-    wide = left.shape[1]
     groups = out.shape[1] // ROWS
     lefts = np.zeros((groups, _PACKED_ROWS, ROWS), left.dtype)
     rights = np.zeros((_PACKED_ROWS, COLUMNS), right.dtype)
     for block in range(start, stop, _PACKED_ROWS):
         count = min(_PACKED_ROWS, stop - block)
-        for e in range(count):
-            row = left[block + e]
-            for group in range(groups):
-                for i in range(min(ROWS, wide - group * ROWS)):
-                    lefts[group, e, i] = row[group * ROWS + i]
+        _pack_left(left, block, count, lefts)
         for tile in range(out.shape[0]):
-            first = tile * COLUMNS
-            for e in range(count):
-                for k in range(min(COLUMNS, right.shape[1] - first)):
-                    rights[e, k] = right[block + e, first + k]
+            _pack_right(right, block, count, tile * COLUMNS, rights)
             for group in range(groups):
                 six_rows(
                     out[tile, group * ROWS :], lefts[group], 1, ROWS, rights, count
