@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 import gelato
+from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.kernels.walk_training import pull_gradients, score_pairs
 from gelato.models.registry import preset
 from gelato.nn.dense import dense_adjacency, dense_autocovariance, dense_standardise
@@ -29,7 +30,7 @@ from gelato.nn.losses import n_pair_terms
 from gelato.nn.pair_mlp import PairMLP
 from gelato.storage import environment, peak_bytes
 from gelato.training.gelato_task import GelatoTask, StepSettings
-from gelato.training.loop import TrainSettings, train
+from gelato.training.loop import FitOptions, TrainSettings, train
 
 ROOT = Path(__file__).resolve().parent.parent
 DENSE = ("cora", "photo")  # the others' dense step would take many minutes
@@ -103,7 +104,8 @@ def phases(task: GelatoTask) -> dict[str, float]:
         hidden, weights = task.hide(task.trained(), positives)
     matrix = task.structure.step(weights.numpy(), hidden)
     lists = (task.pairs.lists, drawn.lists)
-    scores, _ = score_pairs(matrix, lists, t=3)
+    walk: dict[str, Any] = {"t": 3, "near": task.pairs.walk(3).near}
+    scores, _ = score_pairs(matrix, lists, **walk)
     steady, other = scores
     terms = n_pair_terms(
         steady[task.pairs.position[positives]], other, drawn.groups, scale=1.0
@@ -124,7 +126,7 @@ def phases(task: GelatoTask) -> dict[str, float]:
         "mlp backward": best(backward, STEPS),
         "groups of negatives": best(draw, STEPS),
         "negatives, per epoch": best(deal, STEPS),
-        "walks forward": best(lambda: score_pairs(matrix, lists, t=3), STEPS),
+        "walks forward": best(lambda: score_pairs(matrix, lists, **walk), STEPS),
         "loss": best(
             lambda: n_pair_terms(
                 steady[task.pairs.position[positives]], other, drawn.groups, scale=1.0
@@ -133,7 +135,7 @@ def phases(task: GelatoTask) -> dict[str, float]:
         ),
         "walks backward": best(
             lambda: pull_gradients(
-                matrix, lists, scores, gradients, task.structure.num_edges, t=3
+                matrix, lists, scores, gradients, task.structure.num_edges, **walk
             ),
             STEPS,
         ),
@@ -151,9 +153,15 @@ def measure(name: str) -> dict[str, Any]:
     task.module.train()
     step = best(lambda: sparse_step(task), STEPS)
     entry["step_seconds"] = step
+    if HAS_BFLOAT:
+        task.module.pair_model.precision = "bfloat16"
+        entry["bfloat16_step_seconds"] = best(lambda: sparse_step(task), STEPS)
+        task.module.pair_model.precision = "float32"
+        print(f"{name}: bfloat16 step {entry['bfloat16_step_seconds']:.3f} s")
     entry["phases"] = phases(task)
     history: list[dict[str, Any]] = []
-    train(task, TrainSettings(epochs=2), on_epoch=lambda e, _: history.append(e))
+    told = FitOptions(on_epoch=lambda entry, _: history.append(entry))
+    train(task, TrainSettings(epochs=2), told)
     epoch = history[-1]["seconds"]
     entry |= {
         "epoch_seconds": epoch,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from gelato.kernels import tiles
 from gelato.kernels import tiles as sparse_rows
 from gelato.kernels.chunks import Parts, derive_key, run_shares, use_threads
 from gelato.kernels.tiles import RememberingRows, SparseRows, index_type, tiled
+from gelato.kernels.vectors import HAS_BFLOAT
 
 
 def random_sparse(rows, columns, fill, seed, *, binary):
@@ -111,6 +113,38 @@ def test_dense_products_equal_numpys(rows, left, right, dtype, seed):
     np.testing.assert_allclose(
         tiles.from_inner_tiles(sums, left, right),
         one[start:].T @ other[start:],
+        **close,
+    )
+
+
+@pytest.mark.skipif(not HAS_BFLOAT, reason="this processor has no bfloat16")
+@given(
+    rows=st.integers(1, 400),
+    left=st.sampled_from([1, 6, 17, 128]),
+    right=st.sampled_from([1, 16, 33, 128]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_products_of_bfloat16_equal_those_of_rounded_numbers(rows, left, right, seed):
+    rng = np.random.default_rng(seed)
+    start, stop = rows // 3, rows
+    one, two, other = (
+        rng.normal(size=shape).astype(np.float32)
+        for shape in ((rows, left), (left, right), (rows, right))
+    )
+    rounded = [
+        torch.from_numpy(x).bfloat16().double().numpy() for x in (one, two, other)
+    ]
+    out = np.zeros((rows, right), np.float32)
+    tiles.bfloat_rows_times(one, tiles.bfloat_tiles(two), out, start, stop)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    np.testing.assert_allclose(out[start:], rounded[0][start:] @ rounded[1], **close)
+    assert not out[:start].any()
+
+    sums = np.zeros(tiles.inner_shape(left, right, bfloat=True), np.float32)
+    tiles.add_bfloat_product(one, other, sums, start, stop)
+    np.testing.assert_allclose(
+        tiles.from_inner_tiles(sums, left, right),
+        rounded[0][start:].T @ rounded[2][start:],
         **close,
     )
 

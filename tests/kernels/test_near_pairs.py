@@ -13,7 +13,7 @@ from gelato.errors import UsageError
 from gelato.kernels import deal as near_negatives
 from gelato.kernels.chunks import use_threads
 from gelato.kernels.deal import HashDealer, NearDealer, near_rate, node_keys
-from gelato.kernels.near_pairs import NearPairs
+from gelato.kernels.near_pairs import NearPairs, near_bits
 from gelato.kernels.walk_structure import WalkStructure
 
 
@@ -72,6 +72,27 @@ def test_near_pairs_are_those_of_the_matrix_power(graph, t, threads):
     joined = joined_dense(structure, t)[tuple(everything.T)]
     np.testing.assert_array_equal(near.contains(everything), joined)
     np.testing.assert_array_equal(near.contains(everything[:, ::-1]), joined)
+
+
+@given(graph=structures, t=st.integers(1, 5), threads=st.sampled_from([1, 3]))
+def test_bits_are_those_of_the_matrix_power(graph, t, threads):
+    structure, _ = graph
+    n = structure.num_nodes
+    with use_threads(threads):
+        bits = near_bits(structure, t)
+    as_bytes = bits.astype("<u8").view(np.uint8)
+    found = np.unpackbits(as_bytes, axis=1, bitorder="little")[:, :n].astype(bool)
+    joined = joined_dense(structure, t)[np.ix_(structure.outside, structure.outside)]
+    np.fill_diagonal(joined, True)
+    np.testing.assert_array_equal(found, np.triu(joined))
+
+
+def test_bits_of_many_nodes_are_not_kept(monkeypatch):
+    structure = WalkStructure(100, np.array([[0, 1]]))
+    monkeypatch.setattr("gelato.kernels.near_pairs._MOST_BYTES", 1599)
+    assert near_bits(structure, 3) is None
+    monkeypatch.setattr("gelato.kernels.near_pairs._MOST_BYTES", 1600)
+    assert near_bits(structure, 3) is not None
 
 
 @given(graph=structures, t=st.integers(1, 4), batches=st.integers(1, 5))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gelato.errors import InputError, UsageError
 from gelato.kernels.chunks import balanced_chunks, run_chunks, use_threads
+from gelato.kernels.near_pairs import near_bits
 from gelato.kernels.walk_structure import PairLists, WalkStructure
 from gelato.kernels.walk_training import pull_gradients, score_pairs
 from support.walk_graphs import Case, cases, make_case
@@ -20,9 +21,9 @@ def lists_of(case: Case, seed: int, count: int = 40):
     return pairs, *case.structure.sort_pairs(pairs)
 
 
-def passes(case: Case, lists, gradients, *, dtype=np.float64):
+def passes(case: Case, lists, gradients, *, dtype=np.float64, near=None):
     matrix = case.structure.step(case.weights.numpy().astype(dtype), case.mask)
-    scores, squares = score_pairs(matrix, lists, t=case.t)
+    scores, squares = score_pairs(matrix, lists, t=case.t, near=near)
     gradient = pull_gradients(
         matrix,
         lists,
@@ -30,6 +31,7 @@ def passes(case: Case, lists, gradients, *, dtype=np.float64):
         tuple(g.astype(dtype) for g in gradients),
         case.structure.num_edges,
         t=case.t,
+        near=near,
     )
     return scores, squares, gradient
 
@@ -53,6 +55,21 @@ def test_scores_and_gradients_equal_the_dense_matrix(case: Case, seed: int) -> N
     if case.structure.num_edges:
         (expected,) = torch.autograd.grad(loss, weights)
         np.testing.assert_allclose(gradient, expected, rtol=1e-8, atol=1e-11)
+
+
+@given(case=cases, seed=st.integers(0, 1000), dtype=st.sampled_from(["f4", "f8"]))
+def test_passing_over_far_pairs_changes_no_bit(case: Case, seed: int, dtype) -> None:
+    _, lists, order = lists_of(case, seed, 120)
+    everything = case.structure.all_pairs()
+    random = np.random.default_rng(seed)
+    g = [random.standard_normal(size) for size in (len(order), len(everything))]
+    given = (case, (lists, everything), g)
+    near = near_bits(case.structure, case.t)
+    found, expected = (passes(*given, dtype=dtype, near=n) for n in (near, None))
+    for ours, theirs in zip(found[0], expected[0], strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+    assert found[1].tobytes() == expected[1].tobytes()
+    np.testing.assert_array_equal(found[2], expected[2])
 
 
 @given(case=cases)

@@ -13,6 +13,7 @@ from torch import nn
 import gelato
 from gelato.errors import GelatoError, InputError, OutputError, UsageError
 from gelato.graph import Graph
+from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.models.gelato import Gelato
 from gelato.models.registry import preset
 from gelato.nn.first_layer import PairFeatures
@@ -207,6 +208,29 @@ class TestEvenStart:
     def test_a_pair_model_of_ones_own_starts_as_it_likes(self):
         with pytest.raises(UsageError, match="start is 'even'"):
             Gelato(start="even", pair_model=lambda graph: None).check_parameters()
+
+
+class TestPrecision:
+    @pytest.mark.skipif(not HAS_BFLOAT, reason="this processor has no bfloat16")
+    def test_bfloat16_is_near_and_stored(self, split, tmp_path):
+        plain = Gelato(**QUICK).fit(split)
+        model = Gelato(precision="bfloat16", **QUICK).fit(split)
+        assert model.training_.history != plain.training_.history
+        losses = [[e["loss"] for e in m.training_.history] for m in (model, plain)]
+        np.testing.assert_allclose(*losses, rtol=0.02)
+        again = gelato.load(model.save(tmp_path / "run"))
+        assert again.precision == "bfloat16"
+        np.testing.assert_array_equal(again.score_rows(ROWS), model.score_rows(ROWS))
+
+    def test_runs_of_before_are_still_the_same_runs(self):
+        assert "precision" not in Gelato().telling_params()
+        assert "precision" in Gelato(precision="bfloat16").telling_params()
+
+    def test_a_pair_model_of_ones_own_computes_as_it_likes(self):
+        with pytest.raises(UsageError, match="precision is 'bfloat16'"):
+            Gelato(
+                precision="bfloat16", pair_model=lambda graph: None
+            ).check_parameters()
 
 
 class TestNewerGraphs:

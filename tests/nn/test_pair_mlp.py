@@ -15,6 +15,7 @@ from torch import nn
 from gelato.errors import InputError, UsageError
 from gelato.graph import Graph
 from gelato.kernels.chunks import use_threads
+from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.nn import first_layer as pair_terms
 from gelato.nn.first_layer import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
@@ -229,10 +230,84 @@ def test_initial_weights_are_torchs_and_leave_the_global_generator_alone():
         assert torch.equal(mine.bias, theirs.bias)
 
 
-def train(seed=4, steps=3, kind="binary"):
+class RoundedProduct(torch.autograd.Function):
+    """A linear layer without bias that rounds all it multiplies to bfloat16."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return rounded(x) @ rounded(weight).T
+
+    @staticmethod
+    def backward(ctx, upstream):
+        x, weight = map(rounded, ctx.saved_tensors)
+        return rounded(upstream) @ weight, rounded(upstream).T @ x
+
+
+def rounded(tensor):
+    return tensor.bfloat16().to(tensor.dtype)
+
+
+@pytest.mark.skipif(not HAS_BFLOAT, reason="this processor has no bfloat16")
+class TestBfloat16:
+    @pytest.mark.parametrize("kind", ["binary", "dense"])
+    def test_equals_plain_torch_with_rounded_factors(self, kind):
+        options = {"dropout": 0.0, "precision": "bfloat16"}
+        features, mlp, plain = case(kind, torch.float32, **options)
+        one, relu, norm1, two, _, norm2, head, softmax = plain_twin(mlp)
+        parts = []
+        for part in plain.split(50):
+            x = norm1(relu(one(part)))
+            x = norm2(relu(RoundedProduct.apply(x, two.weight) + two.bias))
+            parts.append(softmax(head(x))[:, 1])
+        ours, theirs = mlp(features), torch.cat(parts)
+        # A number in the middle of two may be rounded to either.
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+        upstream = torch.randn(len(plain), generator=torch.manual_seed(0))
+        ours.backward(upstream)
+        theirs.backward(upstream)
+        layers = (one, norm1, two, norm2, head)
+        pairs = [(p.grad, q.grad) for p, q in zip(
+            mlp.parameters(), (p for layer in layers for p in layer.parameters()),
+            strict=True,
+        )]  # fmt: skip
+        for mine, expected in pairs:
+            assert float((mine - expected).norm()) < 5e-3 * float(expected.norm())
+
+    def test_evaluation_is_that_of_single_precision(self):
+        features, plain, _ = case("binary", torch.float32)
+        _, mlp, _ = case("binary", torch.float32, precision="bfloat16")
+        assert not torch.equal(mlp(features), plain(features))
+        mlp.load_state_dict(plain.state_dict())
+        assert torch.equal(mlp.eval()(features), plain.eval()(features))
+
+    def test_the_same_bits_for_any_number_of_threads(self):
+        with use_threads(1):
+            one = train(precision="bfloat16").state_dict()
+        with use_threads(3):
+            three = train(precision="bfloat16").state_dict()
+        for name, tensor in one.items():
+            assert torch.equal(tensor, three[name]), name
+
+    def test_weights_that_are_no_numbers_are_not_hidden(self):
+        features, mlp, _ = case("binary", torch.float32, precision="bfloat16")
+        with torch.no_grad():
+            mlp.hidden2.weight[0, 0] = torch.inf
+        assert not bool(mlp(features).isfinite().all())
+
+
+def test_a_processor_without_bfloat16_evaluates_but_does_not_train(monkeypatch):
+    monkeypatch.setattr("gelato.nn.pair_mlp.HAS_BFLOAT", False)
+    features, mlp, _ = case("binary", torch.float32, precision="bfloat16")
+    with pytest.raises(UsageError, match="avx512_bf16"):
+        mlp(features)
+    assert len(mlp.eval()(features)) == len(features)
+
+
+def train(seed=4, steps=3, kind="binary", **options):
     attributes, pairs = make_attributes(kind, n=120), make_pairs(n=120, m=2345)
     features = PairFeatures(attributes, pairs)
-    mlp = PairMLP(features.width, hidden=20, chunk=900, seed=seed)
+    mlp = PairMLP(features.width, hidden=20, chunk=900, seed=seed, **options)
     optimiser = torch.optim.Adam(mlp.parameters())
     for _ in range(steps):
         optimiser.zero_grad()
@@ -329,6 +404,10 @@ def test_wrong_arguments_are_refused():
         PairMLP(0)
     with pytest.raises(UsageError, match="dtype"):
         PairMLP(4, dtype=torch.float16)
+    with pytest.raises(UsageError, match="precision"):
+        PairMLP(4, precision="half")
+    with pytest.raises(UsageError, match="dtype"):
+        PairMLP(4, precision="bfloat16", dtype=torch.float64)
     with pytest.raises(UsageError, match="CPU"):
         PairMLP(46).to("meta")(PairFeatures(attributes, pairs))
     with pytest.raises(UsageError, match="needs node attributes"):

@@ -2,7 +2,9 @@
 
 All kernels work through the parts ``start..stop-1`` of the rows. ``parts`` is the first
 row of each part, and its chunk: arrays of a normalisation have one row per chunk.
-``dropout`` is a key, and what :func:`keep_chance` returns.
+``dropout`` is a key, and what :func:`keep_chance` returns. A matrix to multiply by is
+given as ``tiles``, or as ``words`` where factors are rounded to bfloat16; the other is
+None, so that what needs it is not compiled.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ import numpy as np
 
 from gelato.kernels.chunks import mix
 from gelato.kernels.compiled import kernel
-from gelato.kernels.tiles import add_inner_product, rows_times
+from gelato.kernels.tiles import (
+    add_bfloat_product,
+    add_inner_product,
+    bfloat_rows_times,
+    rows_times,
+)
 
 _WORD = 64  # columns per word of random bits
 _DIGITS = 32  # binary digits of a probability
@@ -192,7 +199,7 @@ def gradient_through(gradient, x, statistics, parts, dropout, out, sums, start, 
 
 @kernel()
 def hidden_forward(
-    before, fold, parts, dropout, tiles, bias, dropped, out, sums, start, stop
+    before, fold, parts, dropout, tiles, words, bias, dropped, out, sums, start, stop
 ):
     """Normalise and drop, multiply by the next weight, rectify and sum.
 
@@ -201,13 +208,17 @@ def hidden_forward(
     """
     for part in range(start, stop):
         norm_dropout(before, fold, parts, dropout, dropped, part, part + 1)
-        rows_times(dropped, tiles, out, parts[0][part], parts[0][part + 1])
+        first, end = parts[0][part], parts[0][part + 1]
+        if tiles is not None:
+            rows_times(dropped, tiles, out, first, end)
+        if words is not None:
+            bfloat_rows_times(dropped, words, out, first, end)
         relu_sums(out, bias, parts[0], sums, part, part + 1)
 
 
 @kernel()
 def hidden_backward(
-    layer, layer_before, logits, parts, groups, tiles, sums, start, stop
+    layer, layer_before, logits, parts, groups, tiles, words, sums, start, stop
 ):
     """Go back through a hidden layer and sum what the layer before it needs.
 
@@ -225,8 +236,8 @@ def hidden_backward(
         Gradient that all units share.
     parts : (first rows, chunks)
     groups : first parts
-    tiles
-        Column tiles of the weight.
+    tiles, words
+        Column tiles of the weight, in float32 or bfloat16.
     sums : (bias, weight, before)
         Filled, by part, by group and by part.
     """
@@ -240,8 +251,12 @@ def hidden_backward(
                 logits, active, statistics, parts, dropout, active, by_bias, *here
             )
             first, end = parts[0][part], parts[0][part + 1]
-            add_inner_product(active, dropped, by_weight[group], first, end)
-            rows_times(active, tiles, dropped, first, end)
+            if tiles is not None:
+                add_inner_product(active, dropped, by_weight[group], first, end)
+                rows_times(active, tiles, dropped, first, end)
+            if words is not None:
+                add_bfloat_product(active, dropped, by_weight[group], first, end)
+                bfloat_rows_times(active, words, dropped, first, end)
             gradient_sums(
                 dropped, before, statistics_before, parts, dropout_before,
                 sums_before, *here,

@@ -17,6 +17,7 @@ from gelato.kernels.walk_structure import WalkStructure
 IntArray = npt.NDArray[np.int64]
 
 _S32 = np.uint64(32)
+_SIX, _LOW, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)  # 64 bits to a word
 
 
 @kernel(inline="always")
@@ -140,6 +141,54 @@ def find_near(first, last, pattern, loops, t, pairs, near):
         stamp += t
 
 
+@kernel()
+def mark_near_rows(first, last, pattern, loops, t, bits):
+    """Set the bits of all nodes above each row that are near, and its own."""
+    work = _workspace(pattern)
+    stamp = np.int32(1)
+    for u in range(first, last):
+        count, nodes, reached = _reach(pattern, loops, t - 1, u, stamp, work)
+        last_stamp = stamp + t - 1
+        count = _step(pattern, loops, u, last_stamp, work[0], nodes, count, reached)
+        stamp += t
+        reached[count] = u
+        for i in range(count + 1):
+            v = np.uint64(reached[i])
+            bits[u, v >> _SIX] |= _ONE << (v & _LOW)
+
+
+_MOST_BYTES = 256 << 20
+"""Of the bits of all pairs: those of 46,000 nodes."""
+
+
+def near_bits(structure: WalkStructure, t: int) -> npt.NDArray[np.uint64] | None:
+    """Return a bit for every pair that tells whether a walk of t edges joins it.
+
+    Walks in training then pass over far pairs, which are most of all. In inside
+    labels, for columns from the row on; the diagonal counts as near. None where the
+    bits would take more memory than they are worth.
+    """
+    n = structure.num_nodes
+    shape = (n, n // 64 + 1)
+    if n < 2 or 8 * shape[0] * shape[1] > _MOST_BYTES:
+        return None
+    bits = np.zeros(shape, np.uint64)
+    pattern, loops = (structure.indptr, structure.indices), structure.self_loops
+    bounds = balanced_chunks(_walk_costs(structure, t))
+    run_rows(mark_near_rows, bounds, pattern, loops == "all", t, bits)
+    return bits
+
+
+def _walk_costs(structure: WalkStructure, t: int) -> npt.NDArray[np.float64]:
+    """Bound the nodes that a row's walk visits: walks of t edges, n per level."""
+    costs = np.ones(structure.num_nodes)
+    for _ in range(t):
+        total = np.concatenate([[0.0], np.cumsum(costs[structure.indices])])
+        visited = np.diff(total[structure.indptr]) + 1.0
+        costs = np.minimum(visited, structure.num_nodes)
+    return costs
+
+
 class NearPairs:
     """The pairs that a walk of t edges joins, training edges left out.
 
@@ -182,21 +231,12 @@ class NearPairs:
         n = structure.num_nodes
         lists, _ = structure.sort_pairs(training_edges)
         self._edges = (lists.offsets, lists.columns)
-        self._bounds = balanced_chunks(self._walk_costs())
+        self._bounds = balanced_chunks(_walk_costs(structure, t))
         self.row_counts = np.zeros(n, np.int64)
         given = (self.pattern, self.loops, t, self._edges, self.row_counts)
         run_rows(count_near_rows, self._bounds, *given)
         self.count = int(self.row_counts.sum())
         self.num_far = n * (n - 1) // 2 - len(training_edges) - self.count
-
-    def _walk_costs(self) -> npt.NDArray[np.float64]:
-        """Bound the nodes that a row's walk visits: walks of t edges, n per level."""
-        indptr, indices = self.pattern
-        costs = np.ones(self.structure.num_nodes)
-        for _ in range(self.t):
-            total = np.concatenate([[0.0], np.cumsum(costs[indices])])
-            costs = np.minimum(np.diff(total[indptr]) + 1.0, self.structure.num_nodes)
-        return costs
 
     def keep(
         self, rate: float, keys: npt.NDArray[np.uint64]

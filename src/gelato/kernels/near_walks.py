@@ -22,6 +22,7 @@ from gelato.kernels.counting import allowed, bin_of, tally_row
 
 # Not plain numbers: numba would compile a kernel anew for every literal it is given.
 _NONE, _ALL = np.int64(0), np.int64(-1)
+_ONE = np.uint64(1)
 
 
 @kernel()
@@ -82,18 +83,34 @@ def _push(heads, ends, data, site, value, above, out, touched, count):
 
     Rows are sorted by node, so that walking them from the end stops at the bound.
     """
-    stride = np.int64(data.size > 1)
-    slot, start = heads[site + 1]["start"] - 1, heads[site]["start"]
-    while slot >= start and ends[slot, 1] > above:
-        v = ends[slot, 0]
+    stride = np.uint64(data.size > 1)
+    slot = np.uint64(heads[site + 1]["start"])
+    start = np.uint64(heads[site]["start"])
+    while slot > start:
+        slot -= _ONE
+        if ends[slot, 1] <= above:
+            break
+        v = np.uint32(ends[slot, 0])  # unsigned: numba asks others for their sign
         before = out[v]
         after = before + value * data[slot * stride]
         out[v] = after
         # Without a branch: the entry is kept only where it was empty before.
         touched[count] = v
         count += (before == 0.0) & (after > 0.0)
-        slot -= 1
     return count
+
+
+@kernel()
+def _push_unlisted(heads, ends, data, site, value, above, out):
+    """Add what :func:`_push` adds, and list nothing."""
+    stride = np.uint64(data.size > 1)
+    slot = np.uint64(heads[site + 1]["start"])
+    start = np.uint64(heads[site]["start"])
+    while slot > start:
+        slot -= _ONE
+        if ends[slot, 1] <= above:
+            break
+        out[np.uint32(ends[slot, 0])] += value * data[slot * stride]
 
 
 # Not compiled: numpy asks for large pages of memory, numba does not.
@@ -153,6 +170,25 @@ def walk_from(u, walks, done, steps, above, work):
         touched, touched_next = touched_next, touched
         count = count_next
     return current, following, touched, touched_next, count
+
+
+@kernel()
+def _last_step(u, walks, steps, above, work):
+    """Take the last step of a row that is counted, in whatever order.
+
+    Where it visits more entries than there are nodes, it is quicker to look at all of
+    these afterwards than to list those that are new: all then count as touched.
+    """
+    heads, ends, data, _, _ = walks
+    if _walks_ahead(walks, work) < work[0].size:
+        return walk_from(u, walks, steps - 1, steps, above, work)
+    current, following, touched, touched_next, count = work
+    for j in range(count):
+        k = touched[j]
+        value = current[k] if steps == 1 else current[k] * heads[k]["factor"]
+        current[k] = 0.0
+        _push_unlisted(heads, ends, data, k, value, above, following)
+    return following, current, touched_next, touched, np.int64(current.size)
 
 
 @kernel()
@@ -358,7 +394,8 @@ def count_walks(
     visited = 0
     for i in range(rows.size):
         u = np.int64(site_of[rows[i]])
-        work = walk_from(u, walks, _NONE, steps, rows[i] if upper else _ALL, work)
+        work = walk_from(u, walks, _NONE, steps - 1, _ALL, work)
+        work = _last_step(u, walks, steps, rows[i] if upper else _ALL, work)
         count = _take_candidates(u, walks, work, rule, unrestricted)
         if size:
             known = (classes, table, bins, scores)

@@ -17,10 +17,25 @@ import scipy.sparse as sp
 
 from gelato.kernels.chunks import run_shares
 from gelato.kernels.compiled import kernel
-from gelato.kernels.vectors import COLUMNS, ROWS, TILE, add_rows, one_row, six_rows
+from gelato.kernels.vectors import (
+    BFLOAT_COLUMNS,
+    BFLOAT_ROWS,
+    COLUMNS,
+    ROWS,
+    TILE,
+    add_rows,
+    bfloat_row,
+    bfloat_rows,
+    one_row,
+    six_rows,
+)
 
 _BLOCK_ROWS = 48  # rows that go through one tile of the right matrix before the next
 _PACKED_ROWS = 168  # rows copied for an inner product: 4 and 11 KB of a 32 KB cache
+
+# To round the upper 16 bits of a float32 to the nearest, ties to even.
+_SHIFT, _HALF, _LAST = np.uint32(16), np.uint32(0x7FFF), np.uint32(1)
+_APART = 16  # words: a line of the cache
 
 
 def column_tiles(matrix: Any) -> Any:
@@ -33,13 +48,16 @@ def column_tiles(matrix: Any) -> Any:
     return tiles
 
 
-def inner_shape(rows: int, columns: int) -> tuple[int, int, int]:
-    """Return the shape of the sums of :func:`add_inner_product`."""
-    return -(-columns // COLUMNS), -(-rows // ROWS) * ROWS, COLUMNS
+def inner_shape(
+    rows: int, columns: int, *, bfloat: bool = False
+) -> tuple[int, int, int]:
+    """Return the shape of the sums of :func:`add_inner_product`, or of its twin."""
+    high, wide = (BFLOAT_ROWS, BFLOAT_COLUMNS) if bfloat else (ROWS, COLUMNS)
+    return -(-columns // wide), -(-rows // high) * high, wide
 
 
 def from_inner_tiles(tiles: Any, rows: int, columns: int) -> Any:
-    """Return the sums of :func:`add_inner_product` as a matrix (rows, columns)."""
+    """Return sums of the shape of :func:`inner_shape` as a matrix (rows, columns)."""
     flat = tiles.transpose(1, 0, 2).reshape(tiles.shape[1], -1)
     return flat[:rows, :columns]
 
@@ -62,35 +80,166 @@ def rows_times(left, tiles, out, start, stop):
                 else:
                     rows = 1
                     one_row(total, left[e], inner, 1, tiles[tile], inner)
-                for i in range(rows):
-                    for k in range(min(COLUMNS, width - first)):
-                        out[e + i, first + k] = total[i, k]
+                if first + COLUMNS <= width:
+                    for i in range(rows):
+                        for k in range(COLUMNS):
+                            out[e + i, first + k] = total[i, k]
+                else:
+                    for i in range(rows):
+                        for k in range(width - first):
+                            out[e + i, first + k] = total[i, k]
                 e += rows
+
+
+@kernel()
+def _pack_left(left, first, count, lefts):
+    """Copy rows from ``first`` on to groups of ROWS columns, (groups, rows, ROWS).
+
+    Whole groups apart: a loop whose length is known is a few vector instructions.
+    """
+    wide = left.shape[1]
+    whole = wide // ROWS
+    for e in range(count):
+        row = left[first + e]
+        for group in range(whole):
+            for i in range(ROWS):
+                lefts[group, e, i] = row[group * ROWS + i]
+        for k in range(whole * ROWS, wide):
+            lefts[whole, e, k - whole * ROWS] = row[k]
+
+
+@kernel()
+def _pack_right(right, first, count, column, rights):
+    """Copy COLUMNS columns of rows from ``first`` on; missing ones stay 0."""
+    if column + COLUMNS <= right.shape[1]:
+        for e in range(count):
+            row = right[first + e]
+            for k in range(COLUMNS):
+                rights[e, k] = row[column + k]
+    else:
+        rights[:] = 0
+        for e in range(count):
+            for k in range(right.shape[1] - column):
+                rights[e, k] = right[first + e, column + k]
 
 
 @kernel()
 def add_inner_product(left, right, out, start, stop):
     """Add ``left[start:stop].T @ right[start:stop]`` to ``out``, in tiles."""
-    wide = left.shape[1]
     groups = out.shape[1] // ROWS
     lefts = np.zeros((groups, _PACKED_ROWS, ROWS), left.dtype)
     rights = np.zeros((_PACKED_ROWS, COLUMNS), right.dtype)
     for block in range(start, stop, _PACKED_ROWS):
         count = min(_PACKED_ROWS, stop - block)
-        for e in range(count):
-            row = left[block + e]
-            for group in range(groups):
-                for i in range(min(ROWS, wide - group * ROWS)):
-                    lefts[group, e, i] = row[group * ROWS + i]
+        _pack_left(left, block, count, lefts)
         for tile in range(out.shape[0]):
-            first = tile * COLUMNS
-            for e in range(count):
-                for k in range(min(COLUMNS, right.shape[1] - first)):
-                    rights[e, k] = right[block + e, first + k]
+            _pack_right(right, block, count, tile * COLUMNS, rights)
             for group in range(groups):
                 six_rows(
                     out[tile, group * ROWS :], lefts[group], 1, ROWS, rights, count
                 )
+
+
+@kernel()
+def _bfloat(bits):
+    """Return the upper half of a float32's bits, rounded to the nearest, as uint32."""
+    return (bits + _HALF + ((bits >> _SHIFT) & _LAST)) >> _SHIFT
+
+
+@kernel()
+def _shorten(bits, out):
+    """Write rows of bits of float32 as those of bfloat16 (uint16)."""
+    for e in range(bits.shape[0]):
+        row, target = bits[e], out[e]
+        for k in range(row.size):
+            target[k] = np.uint16(_bfloat(row[k]))
+
+
+def bfloat_tiles(matrix: Any) -> Any:
+    """Return a float32 matrix (k, width) as words (tiles, k / 2, BFLOAT_COLUMNS).
+
+    A word holds two numbers of a column, as bfloat16; padded with 0.
+    """
+    inner, width = matrix.shape
+    count = -(-width // BFLOAT_COLUMNS)
+    padded = np.zeros((inner + inner % 2, count * BFLOAT_COLUMNS), np.float32)
+    padded[:inner, :width] = matrix
+    words = np.empty((len(padded) // 2, padded.shape[1]), np.uint32)
+    _pack_pairs(padded.view(np.uint32), words)
+    tiles = words.reshape(len(words), count, BFLOAT_COLUMNS)
+    return np.ascontiguousarray(tiles.transpose(1, 0, 2))
+
+
+@kernel()
+def bfloat_rows_times(left, tiles, out, start, stop):
+    """Write what :func:`rows_times` writes, both factors rounded to bfloat16."""
+    inner, width, step = tiles.shape[1], out.shape[1], BFLOAT_COLUMNS
+    halves = np.zeros((_BLOCK_ROWS, 2 * inner), np.uint16)
+    words = halves.view(np.uint32)
+    total = np.empty((BFLOAT_ROWS, BFLOAT_COLUMNS), np.float32)
+    for block in range(start, stop, _BLOCK_ROWS):
+        end = min(block + _BLOCK_ROWS, stop)
+        _shorten(left[block:end].view(np.uint32), halves)
+        for tile in range(tiles.shape[0]):
+            first = tile * BFLOAT_COLUMNS
+            e = block
+            while e < end:
+                total[:] = 0
+                rows, own = BFLOAT_ROWS, words[e - block]
+                if e + BFLOAT_ROWS <= end:
+                    bfloat_rows(total, own, inner, 1, tiles[tile], step, inner)
+                else:
+                    rows = 1
+                    bfloat_row(total, own, inner, 1, tiles[tile], step, inner)
+                if first + BFLOAT_COLUMNS <= width:
+                    for i in range(rows):
+                        for k in range(BFLOAT_COLUMNS):
+                            out[e + i, first + k] = total[i, k]
+                else:
+                    for i in range(rows):
+                        for k in range(width - first):
+                            out[e + i, first + k] = total[i, k]
+                e += rows
+
+
+@kernel()
+def _pack_pairs(bits, words):
+    """Write words of two rows each, column by column; a missing last row is 0."""
+    whole = bits.shape[0] // 2
+    for e in range(whole):
+        one, two, target = bits[2 * e], bits[2 * e + 1], words[e]
+        for k in range(one.size):
+            target[k] = _bfloat(one[k]) | (_bfloat(two[k]) << _SHIFT)
+    if 2 * whole < bits.shape[0]:
+        row, target = bits[2 * whole], words[whole]
+        for k in range(row.size):
+            target[k] = _bfloat(row[k])
+
+
+@kernel()
+def add_bfloat_product(left, right, out, start, stop):
+    """Add what :func:`add_inner_product` adds, both factors rounded to bfloat16.
+
+    ``out`` is (tiles, rows, BFLOAT_COLUMNS), as large as the words that are read.
+    """
+    groups = out.shape[1] // BFLOAT_ROWS
+    # Wider than needed, so that words of one column are in different cache sets.
+    left_step = groups * BFLOAT_ROWS + _APART
+    right_step = out.shape[0] * BFLOAT_COLUMNS + _APART
+    lefts = np.zeros((_PACKED_ROWS // 2, left_step), np.uint32)
+    rights = np.zeros((_PACKED_ROWS // 2, right_step), np.uint32)
+    for block in range(start, stop, _PACKED_ROWS):
+        end = min(block + _PACKED_ROWS, stop)
+        _pack_pairs(left[block:end].view(np.uint32), lefts)
+        _pack_pairs(right[block:end].view(np.uint32), rights)
+        count = (end - block + 1) // 2
+        for tile in range(out.shape[0]):
+            for group in range(groups):
+                first = group * BFLOAT_ROWS
+                bfloat_rows(
+                    out[tile, first:], lefts[0, first:], 1, left_step,
+                    rights[0, tile * BFLOAT_COLUMNS :], right_step, count,
+                )  # fmt: skip
 
 
 @kernel()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
@@ -174,6 +174,75 @@ def _make_tile(rows: int) -> Any:
 
 
 six_rows, one_row = _make_tile(ROWS), _make_tile(1)
+
+# Products of bfloat16: two numbers make a word of 32 bits, and one instruction adds
+# both products to a sum in float32. Its tile takes 16 of 32 registers for sums.
+HAS_BFLOAT = bool(binding.get_host_cpu_features().get("avx512bf16"))
+"""Whether this processor has that instruction; without, the tile cannot be compiled."""
+if HAS_BFLOAT:
+    binding.initialize_native_asmparser()  # the instruction is given as text
+BFLOAT_ROWS, BFLOAT_COLUMNS = 8, 32
+_WORDS = 16  # to a register
+
+
+def _make_bfloat_tile(rows: int) -> Any:
+    """Return what :func:`_make_tile` returns, for words of two bfloat16 as uint32.
+
+    ``out`` is float32 (rows, BFLOAT_COLUMNS); row k of the right factor begins at
+    ``right[k * right_step]``.
+    """
+    parts = range(0, BFLOAT_COLUMNS, _WORDS)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        write = _Writer(context, builder, signature, args, _WORDS)
+        row_step, inner_step, right_step, count = args[2], args[3], args[5], args[6]
+        offsets = [builder.mul(row_step, _whole(i)) for i in range(rows)]
+        sums, words = (
+            ir.VectorType(kind, _WORDS) for kind in (ir.FloatType(), ir.IntType(32))
+        )
+        # By name, as the types that LLVM's own function takes differ by version.
+        function = ir.FunctionType(sums, [sums, words, words])
+        add = ir.InlineAsm(function, "vdpbf16ps $3, $2, $0", "=v,0,v,v")
+
+        def body(k: Any, totals: list[Any]) -> list[Any]:
+            first = builder.mul(k, right_step)
+            right = [write.load(4, builder.add(first, _whole(j))) for j in parts]
+            start = builder.mul(k, inner_step)
+            grown: list[Any] = []
+            for offset in offsets:
+                left = write.spread(write.number(1, builder.add(start, offset)))
+                own = totals[len(grown) : len(grown) + len(parts)]
+                grown += [
+                    builder.call(add, [total, left, row])
+                    for total, row in zip(own, right, strict=True)
+                ]
+            return grown
+
+        places = [_whole(i * BFLOAT_COLUMNS + j) for i in range(rows) for j in parts]
+        before = [write.load(0, place) for place in places]
+        totals = write.loop(_whole(0), count, before, body)
+        for place, total in zip(places, totals, strict=True):
+            write.store(0, place, total)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def tile(
+        typing_context: Any,
+        out: Any,
+        left: Any,
+        row_step: Any,
+        inner_step: Any,
+        right: Any,
+        right_step: Any,
+        count: Any,
+    ) -> Any:
+        number = types.int64
+        return types.void(out, left, number, number, right, number, number), emit
+
+    return tile
+
+
+bfloat_rows, bfloat_row = _make_bfloat_tile(BFLOAT_ROWS), _make_bfloat_tile(1)
 
 
 @intrinsic

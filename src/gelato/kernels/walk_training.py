@@ -31,6 +31,7 @@ from gelato.kernels.walk_structure import PairLists, StepMatrix
 # columns are unsigned throughout: numba then leaves out the test for negative
 # indices, which costs a third of the time here.
 _FAST = {"contract"}
+_SIX, _LOW, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)  # 64 bits to a word
 
 
 @kernel(fastmath=_FAST, inline="always")
@@ -90,9 +91,18 @@ def _clear_walk(matrix, u, t, levels):
                 c[indices[r]] = 0
 
 
+@kernel(inline="always")
+def _is_near(near, v):
+    """Tell whether the bit of a node is set in a row of :func:`near_bits`."""
+    return (near[v >> _SIX] >> np.uint64(v & _LOW)) & _ONE
+
+
 @kernel(fastmath=_FAST)
-def _score_row(matrix, u, c, begin, columns, out):
-    """Write R[u, v] for the row's pairs; return the sum of (2 - [u = v]) R^2."""
+def _score_row(matrix, u, c, near, begin, columns, out):
+    """Write R[u, v] for the row's pairs; return the sum of (2 - [u = v]) R^2.
+
+    No walk ends at a far node, so that all it would gather is 0.
+    """
     indptr, indices, values, roots, volume = matrix
     factor = c.dtype.type(roots[u] / volume)
     shift = c.dtype.type(roots[u] * roots[u] / (volume * volume))
@@ -100,8 +110,9 @@ def _score_row(matrix, u, c, begin, columns, out):
     for i in range(out.shape[0]):
         v = columns[begin + i]
         total = c.dtype.type(0)
-        for s in range(indptr[v], indptr[v + 1]):
-            total += c[indices[s]] * values[s]
+        if _is_near(near, v):
+            for s in range(indptr[v], indptr[v + 1]):
+                total += c[indices[s]] * values[s]
         root = c.dtype.type(roots[v])
         score = root * (factor * total - shift * root)
         out[i] = score
@@ -118,7 +129,7 @@ def _wanted(pairs, u):
 
 
 @kernel()
-def forward_rows(first, last, matrix, t, pairs, out, squares):
+def forward_rows(first, last, matrix, t, near, pairs, out, squares):
     """Score the pairs of rows ``first .. last - 1``.
 
     Parameters
@@ -130,6 +141,9 @@ def forward_rows(first, last, matrix, t, pairs, out, squares):
         square roots of the degrees.
     t : int
         Length of the walk.
+    near : (n, words) uint64
+        Bits of the nodes that walks from each row can reach, and of the row itself;
+        a single row of them serves all. Pairs outside are not walked.
     pairs : two tuples (begin, offsets, columns)
         Lists of pairs by row: the pairs of row u have the columns
         ``columns[begin[u] : begin[u] + offsets[u + 1] - offsets[u]]``.
@@ -140,24 +154,29 @@ def forward_rows(first, last, matrix, t, pairs, out, squares):
     """
     levels = np.zeros((max(1, t - 1), matrix[0].shape[0] - 1), matrix[2].dtype)
     c = levels[max(0, t - 2)]
+    stride = np.int64(near.shape[0] > 1)
     for u in range(first, last):
         if _wanted(pairs, u) == 0:
             continue
         _walk_row(matrix, u, t, levels)
+        reached = near[u * stride]
         begin, offsets, columns = pairs[0]
         row = out[0][offsets[u] : offsets[u + 1]]
-        squares[0, u] = _score_row(matrix, u, c, begin[u], columns, row)
+        squares[0, u] = _score_row(matrix, u, c, reached, begin[u], columns, row)
         begin, offsets, columns = pairs[1]
         row = out[1][offsets[u] : offsets[u + 1]]
-        squares[1, u] = _score_row(matrix, u, c, begin[u], columns, row)
+        squares[1, u] = _score_row(matrix, u, c, reached, begin[u], columns, row)
         _clear_walk(matrix, u, t, levels)
 
 
 @kernel(fastmath=_FAST)
-def _scatter_row(matrix, u, c, begin, columns, scores, gradient, q, by_slot, by_node):
+def _scatter_row(
+    matrix, u, c, near, begin, columns, scores, gradient, q, by_slot, by_node
+):
     """Fold the gradients of a row's pairs into q = dL/dc and the last step.
 
-    With a = g (R - d_u d_v / vol^2), adds a to node v and returns the sum of a.
+    With a = g (R - d_u d_v / vol^2), adds a to node v and returns the sum of a. Next
+    to a far node c is 0, and no walk reads q.
     """
     indptr, indices, values, roots, volume = matrix
     factor = c.dtype.type(roots[u] / volume)
@@ -165,11 +184,12 @@ def _scatter_row(matrix, u, c, begin, columns, scores, gradient, q, by_slot, by_
     total = 0.0
     for i in range(gradient.shape[0]):
         v = columns[begin + i]
-        g = gradient[i] * factor * c.dtype.type(roots[v])
-        for s in range(indptr[v], indptr[v + 1]):
-            l = indices[s]  # noqa: E741 - the formulas call it l
-            q[l] += g * values[s]
-            by_slot[s] += g * c[l]
+        if _is_near(near, v):
+            g = gradient[i] * factor * c.dtype.type(roots[v])
+            for s in range(indptr[v], indptr[v + 1]):
+                l = indices[s]  # noqa: E741 - the formulas call it l
+                q[l] += g * values[s]
+                by_slot[s] += g * c[l]
         a = gradient[i] * (scores[i] - shift * roots[v] * roots[v])
         by_node[v] += a
         total += a
@@ -234,12 +254,14 @@ def _clear_columns(matrix, pairs, u, t, q):
 
 
 @kernel()
-def backward_rows(first, last, matrix, t, pairs, scores, gradients, by_slot, by_node):
+def backward_rows(
+    first, last, matrix, t, near, pairs, scores, gradients, by_slot, by_node
+):
     """Add the gradient of rows ``first .. last - 1`` to two buffers.
 
     Parameters
     ----------
-    first, last, matrix, t, pairs
+    first, last, matrix, t, near, pairs
         As for :func:`forward_rows`.
     scores, gradients : two (K,) arrays each
         R at each list's pairs, and the gradient with respect to it.
@@ -254,19 +276,23 @@ def backward_rows(first, last, matrix, t, pairs, scores, gradients, by_slot, by_
     c = levels[max(0, t - 2)]
     q = np.zeros(n, matrix[2].dtype)
     scratch = np.zeros(n if t > 3 else 0, matrix[2].dtype)
+    stride = np.int64(near.shape[0] > 1)
     for u in range(first, last):
         if _wanted(pairs, u) == 0:
             continue
         _walk_row(matrix, u, t, levels)
+        reached = near[u * stride]
         begin, offsets, columns = pairs[0]
         r = scores[0][offsets[u] : offsets[u + 1]]
         g = gradients[0][offsets[u] : offsets[u + 1]]
-        total = _scatter_row(matrix, u, c, begin[u], columns, r, g, q, by_slot, by_node)
+        total = _scatter_row(
+            matrix, u, c, reached, begin[u], columns, r, g, q, by_slot, by_node
+        )
         begin, offsets, columns = pairs[1]
         r = scores[1][offsets[u] : offsets[u + 1]]
         g = gradients[1][offsets[u] : offsets[u + 1]]
         total += _scatter_row(
-            matrix, u, c, begin[u], columns, r, g, q, by_slot, by_node
+            matrix, u, c, reached, begin[u], columns, r, g, q, by_slot, by_node
         )
         by_node[u] += total  # only now: a pair (u, u) has changed it meanwhile
         _pull_row(matrix, u, t, levels, q, scratch, by_slot)
@@ -275,6 +301,12 @@ def backward_rows(first, last, matrix, t, pairs, scores, gradients, by_slot, by_
 
 
 Floats = npt.NDArray[Any]
+Bits = npt.NDArray[np.uint64]
+
+
+def every_node(num_nodes: int) -> Bits:
+    """Return one row of bits for all rows: any node may be near."""
+    return np.full((1, num_nodes // 64 + 1), ~np.uint64(0))
 
 
 def score_pairs(
@@ -282,19 +314,23 @@ def score_pairs(
     lists: tuple[PairLists, PairLists],
     *,
     t: int = 3,
+    near: Bits | None = None,
 ) -> tuple[tuple[Floats, Floats], npt.NDArray[np.float64]]:
     """Return R at two lists of pairs, and each list's sum of squares.
 
     Pairs off the diagonal count twice in the sums, as both (u, v) and (v, u) are
     entries of R. Two lists, because a step has two: pairs that stay (edges and
     diagonal) and pairs that change (negatives); a row's walk then serves both.
+    ``near`` is what :func:`gelato.kernels.near_pairs.near_bits` returned for the
+    pattern and t, and saves time; the result is the same without.
     """
     dtype = matrix.values.dtype
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, matrix.num_nodes))
     bounds = row_bounds(matrix, lists)
     pairs = (lists[0].arrays, lists[1].arrays)
-    run_rows(forward_rows, bounds, matrix.arrays, t, pairs, out, squares)
+    near = every_node(matrix.num_nodes) if near is None else near
+    run_rows(forward_rows, bounds, matrix.arrays, t, near, pairs, out, squares)
     return out, squares.sum(axis=1)
 
 
@@ -306,13 +342,14 @@ def pull_gradients(
     num_edges: int,
     *,
     t: int = 3,
+    near: Bits | None = None,
     at_nodes: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the gradient with respect to the weight of every edge.
 
     Parameters
     ----------
-    matrix, lists, t
+    matrix, lists, t, near
         As given to :func:`score_pairs`.
     scores : pair of arrays
         What :func:`score_pairs` returned.
@@ -327,7 +364,9 @@ def pull_gradients(
     by_slot = np.zeros((NUM_CHUNKS, len(matrix.values)), matrix.values.dtype)
     by_node = np.zeros((NUM_CHUNKS, matrix.num_nodes))
     bounds = row_bounds(matrix, lists)
-    given = (matrix.arrays, t, (lists[0].arrays, lists[1].arrays), scores, gradients)
+    near = every_node(matrix.num_nodes) if near is None else near
+    pairs = (lists[0].arrays, lists[1].arrays)
+    given = (matrix.arrays, t, near, pairs, scores, gradients)
     run_rows(backward_rows, bounds, *given, own=(by_slot, by_node))
     return fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
 

@@ -29,6 +29,7 @@ from gelato.engines.engine import Engine, current_engine
 from gelato.errors import InputError, UsageError
 from gelato.graph import pair_keys
 from gelato.kernels import walk_training as threaded
+from gelato.kernels.near_pairs import near_bits
 from gelato.kernels.walk_structure import PairLists, StepMatrix, WalkStructure
 from gelato.kernels.walk_training import backward_rows, forward_rows
 
@@ -38,19 +39,19 @@ Rows = tuple[int, int]
 Scored = tuple[tuple[Floats, Floats], npt.NDArray[np.float64]]
 
 
-def score_pairs(matrix: StepMatrix, lists: Lists, *, t: int = 3) -> Scored:
+def score_pairs(matrix: StepMatrix, lists: Lists, walk: Walk) -> Scored:
     """Return R at two lists of pairs, and each list's sum of squares.
 
     See :func:`gelato.kernels.walk_training.score_pairs`.
     """
     engine = _elsewhere()
     if engine is None:
-        return threaded.score_pairs(matrix, lists, t=t)
+        return threaded.score_pairs(matrix, lists, t=walk.t, near=walk.near)
     dtype = matrix.values.dtype
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, matrix.num_nodes))
     chunks = _chunks(matrix, lists)
-    shared = (matrix.arrays, t, _apart(lists))
+    shared = (matrix.arrays, walk.t, _apart(lists))
     for rows, part in zip(chunks, engine.map(_forward, shared, chunks), strict=True):
         scores, squares[:, slice(*rows)] = part
         for k, values in enumerate(scores):
@@ -63,23 +64,23 @@ def pull_gradients(
     lists: Lists,
     scores: tuple[Floats, Floats],
     gradients: tuple[Floats, Floats],
-    num_edges: int,
+    walk: Walk,
     *,
-    t: int = 3,
     at_nodes: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the gradient with respect to the weight of every edge.
 
     See :func:`gelato.kernels.walk_training.pull_gradients`.
     """
-    engine = _elsewhere()
+    engine, num_edges = _elsewhere(), walk.structure.num_edges
     if engine is None:
         given = (matrix, lists, scores, gradients, num_edges)
-        return threaded.pull_gradients(*given, t=t, at_nodes=at_nodes)
+        options: dict[str, Any] = {"t": walk.t, "near": walk.near}
+        return threaded.pull_gradients(*given, **options, at_nodes=at_nodes)
     chunks = _chunks(matrix, lists)
     by_slot = np.empty((len(chunks), len(matrix.values)), matrix.values.dtype)
     by_node = np.empty((len(chunks), matrix.num_nodes))
-    shared = (matrix.arrays, t, _apart(lists), scores, gradients)
+    shared = (matrix.arrays, walk.t, _apart(lists), scores, gradients)
     for k, part in enumerate(engine.map(_backward, shared, chunks)):
         by_slot[k], by_node[k] = part
     return threaded.fold_chunks(matrix, by_slot, by_node, num_edges, at_nodes)
@@ -111,7 +112,8 @@ def _forward(shared: tuple[Any, int, Lists], rows: Rows) -> Scored:
     out = (np.empty(len(lists[0]), dtype), np.empty(len(lists[1]), dtype))
     squares = np.zeros((2, len(matrix[0]) - 1))
     pairs = (lists[0].arrays, lists[1].arrays)
-    forward_rows(*rows, matrix, t, pairs, out, squares)
+    near = threaded.every_node(len(matrix[0]) - 1)
+    forward_rows(*rows, matrix, t, near, pairs, out, squares)
     scores = (out[0][_places(lists[0], rows)], out[1][_places(lists[1], rows)])
     return scores, squares[:, slice(*rows)]
 
@@ -123,7 +125,8 @@ def _backward(
     by_slot = np.zeros(len(matrix[2]), matrix[2].dtype)
     by_node = np.zeros(len(matrix[0]) - 1)
     pairs = (lists[0].arrays, lists[1].arrays)
-    backward_rows(*rows, matrix, t, pairs, scores, gradients, by_slot, by_node)
+    near = threaded.every_node(len(by_node))
+    backward_rows(*rows, matrix, t, near, pairs, scores, gradients, by_slot, by_node)
     return by_slot, by_node
 
 
@@ -144,11 +147,14 @@ class Walk:
     mask : (P,) int array, optional
         Edges left out of the graph, in both directions, as positions in
         ``structure.edges``.
+    near : (n, words) uint64, optional
+        What :func:`gelato.kernels.near_pairs.near_bits` returned, to save time.
     """
 
     structure: WalkStructure
     t: int = 3
     mask: npt.NDArray[Any] | None = None
+    near: npt.NDArray[np.uint64] | None = None
 
     def __post_init__(self) -> None:
         if self.t < 1:
@@ -174,7 +180,7 @@ class _ListScores(torch.autograd.Function):
         ctx: Any, weights: Tensor, walk: Walk, lists: Lists
     ) -> tuple[Tensor, Tensor]:
         matrix = walk.structure.step(as_array(weights), walk.mask)
-        scores, _ = score_pairs(matrix, lists, t=walk.t)
+        scores, _ = score_pairs(matrix, lists, walk)
         ctx.kept = (matrix, walk, lists, scores)
         first, second = (torch.from_numpy(s).to(weights.device) for s in scores)
         return first, second
@@ -183,14 +189,7 @@ class _ListScores(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         matrix, walk, lists, scores = ctx.kept
         first, second = (g.cpu().contiguous().numpy() for g in gradients)
-        by_edge = pull_gradients(
-            matrix,
-            lists,
-            scores,
-            (first, second),
-            walk.structure.num_edges,
-            t=walk.t,
-        )
+        by_edge = pull_gradients(matrix, lists, scores, (first, second), walk)
         return torch.from_numpy(by_edge).to(gradients[0]), None, None
 
 
@@ -265,7 +264,7 @@ class _SumOfSquares(torch.autograd.Function):
         none = PairLists.empty(matrix.num_nodes, walk.structure.column_dtype)
         total, gradient = 0.0, np.zeros(walk.structure.num_edges)
         for block in _row_blocks(walk.structure):
-            scores, squares = score_pairs(matrix, (none, block), t=walk.t)
+            scores, squares = score_pairs(matrix, (none, block), walk)
             total += float(squares[1])
             if not ctx.needs_input_grad[0]:
                 continue
@@ -276,8 +275,7 @@ class _SumOfSquares(torch.autograd.Function):
                 (none, block),
                 scores,
                 (scores[0], by_score.astype(scores[1].dtype)),
-                walk.structure.num_edges,
-                t=walk.t,
+                walk,
             )
         ctx.gradient = torch.from_numpy(gradient).to(weights.device)
         ctx.dtype = weights.dtype
@@ -362,6 +360,18 @@ class TrainingPairs:
         self.multiplicity = np.where(order < n, 1.0, 2.0)
         self.edge = _positions(structure, training_edges)
         self.num_negatives = n * (n - 1) // 2 - m
+        self._near: dict[int, npt.NDArray[np.uint64] | None] = {}
+
+    def mark_near(self, t: int) -> None:
+        """Find out which pairs are near, for many steps with walks of this length.
+
+        It takes about as long as ranking all pairs once.
+        """
+        self._near[t] = near_bits(self.structure, t)
+
+    def walk(self, t: int, mask: npt.NDArray[Any] | None = None) -> Walk:
+        """Return the walk of a step."""
+        return Walk(self.structure, t, mask, self._near.get(t))
 
 
 def _positions(structure: WalkStructure, pairs: IntArray) -> IntArray:
@@ -430,7 +440,7 @@ def standardised_scores(
         structure's edges; by default the positives (positive masking).
     """
     mask = pairs.edge[positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask)
+    walk = pairs.walk(t, mask)
     steady, drawn, uniform = _scores(weights, walk, pairs.lists, negatives, sample)
     n = pairs.structure.num_nodes
     if sigma == "exact":

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,9 +23,17 @@ from gelato.errors import UsageError
 from gelato.kernels import hidden_layer as kernels
 from gelato.kernels.chunks import Parts, derive_key, run_shares
 from gelato.kernels.hidden_layer import hidden_backward, hidden_forward
-from gelato.kernels.tiles import Array, column_tiles, from_inner_tiles, inner_shape
+from gelato.kernels.tiles import (
+    Array,
+    bfloat_tiles,
+    column_tiles,
+    from_inner_tiles,
+    inner_shape,
+)
+from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.nn.first_layer import PairFeatures
 
+Precision = Literal["float32", "bfloat16"]
 _GROUPS = 16  # of parts, each with its own sum of a weight's gradient
 KEPT_BYTES = 1 << 30
 """Buffers that several blocks may keep between forward and backward pass."""
@@ -86,6 +94,7 @@ class Plan:
     drop: float
     key: tuple[int, ...]
     buffers: Buffers
+    bfloat: bool = False
     states: list[NormState] = field(default_factory=list)
 
     @property
@@ -100,6 +109,12 @@ class Plan:
     def dropout(self, layer: int, dtype: np.dtype[Any]) -> tuple[Any, int, int, Any]:
         """Return key, chance, last digit and factor of one layer's dropout."""
         return derive_key(*self.key, layer), *kernels.keep_chance(self.drop, dtype)
+
+    def tiles(self, matrix: Array) -> tuple[Array | None, Array | None]:
+        """Return a matrix to multiply by as kernels take it: tiles, or words."""
+        if self.bfloat:
+            return None, bfloat_tiles(matrix)
+        return column_tiles(matrix), None
 
     def statistics(self, layer: int, sums: Array) -> NormState:
         """Return the statistics to normalise with, from the parts' sums."""
@@ -135,9 +150,9 @@ def forward_hidden(plan: Plan, first: Layer, second: Layer) -> list[Array]:
         first.weight, first.bias, plan.parts, out=active1, sums=sums
     )
     state1 = plan.statistics(0, sums)
-    dropout, tiles = plan.dropout(0, dtype), column_tiles(second.weight.T)
-    given = (active1, folded(state1, first, dtype), plan.places, dropout, tiles)
-    plan.run(hidden_forward, *given, second.bias, dropped1, active2, sums)
+    given = (active1, folded(state1, first, dtype), plan.places, plan.dropout(0, dtype))
+    tiles = plan.tiles(second.weight.T)
+    plan.run(hidden_forward, *given, *tiles, second.bias, dropped1, active2, sums)
     plan.states[:] = [state1, plan.statistics(1, sums)]
     return buffers
 
@@ -187,7 +202,8 @@ def backward_hidden(
     plan.run(kernels.gradient_sums, *given, norm2.sums)
     norm2.finish_sums()
     groups = np.arange(_GROUPS + 1, dtype=np.int64) * len(plan.parts) // _GROUPS
-    weight_sums = np.zeros((_GROUPS, *inner_shape(width, width)), dtype)
+    shape = inner_shape(width, width, bfloat=plan.bfloat)
+    weight_sums = np.zeros((_GROUPS, *shape), dtype)
     back = partial(
         hidden_backward,
         (active2, norm2.statistics(second.gain * head.weight[0]), norm2.dropout),
@@ -195,7 +211,7 @@ def backward_hidden(
         logits,
         parts,
         groups,
-        column_tiles(second.weight),
+        *plan.tiles(second.weight),
         (norm2.bias_sums, weight_sums, norm1.sums),
     )
     run_shares(back, _GROUPS)
@@ -334,6 +350,10 @@ class PairMLP(nn.Module):
         masks. Torch's global generator is left alone.
     dtype : torch.dtype
         float32 or float64.
+    precision : {"float32", "bfloat16"}
+        What numbers are rounded to before the second layer multiplies them, while
+        training; bfloat16 has 8 significant bits, and processors that multiply it
+        are twice as fast at it. Sums, and evaluation, are those of ``dtype``.
 
     Examples
     --------
@@ -351,12 +371,14 @@ class PairMLP(nn.Module):
         chunk: int = 20_000,
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
+        precision: Precision = "float32",
     ) -> None:
         super().__init__()
         _check(num_features, hidden, dropout, chunk)
         if dtype not in (torch.float32, torch.float64):
             raise UsageError(f"dtype must be torch.float32 or float64, not {dtype}.")
-        self.dropout, self.chunk = dropout, chunk
+        _check_precision(precision, dtype)
+        self.dropout, self.chunk, self.precision = dropout, chunk, precision
         self.seed = seed
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -412,7 +434,8 @@ class PairMLP(nn.Module):
 
     def extra_repr(self) -> str:
         """Return what the layers do not show."""
-        return f"dropout={self.dropout}, chunk={self.chunk}, seed={self.seed}"
+        told = f"dropout={self.dropout}, chunk={self.chunk}, seed={self.seed}"
+        return told + ("" if self.precision == "float32" else f", {self.precision}")
 
     def _check(self, features: PairFeatures) -> None:
         if features.width != self.hidden1.in_features:
@@ -434,6 +457,9 @@ class PairMLP(nn.Module):
         key: tuple[int, ...] = (),
     ) -> Plan:
         training = self.training
+        bfloat = training and self.precision == "bfloat16"
+        if bfloat:
+            _refuse_processor()
         return Plan(
             features=features,
             parts=Parts.cut(len(features), chunk or self.chunk),
@@ -441,6 +467,7 @@ class PairMLP(nn.Module):
             drop=self.dropout if training else 0.0,
             key=(self.seed, int(self.steps), *key),
             buffers=self._buffers_kept,
+            bfloat=bfloat,
         )
 
     def _ordered(self) -> list[Tensor]:
@@ -469,6 +496,22 @@ def _update(norm: nn.BatchNorm1d, state: NormState, sizes: np.ndarray) -> None:
         running_mean.lerp_(torch.from_numpy(mean).to(running_mean), norm.momentum)
         running_var.lerp_(torch.from_numpy(unbiased).to(running_var), norm.momentum)
     norm.num_batches_tracked += len(sizes)
+
+
+def _check_precision(precision: str, dtype: torch.dtype) -> None:
+    if precision not in get_args(Precision):
+        raise UsageError(f"precision must be float32 or bfloat16, not {precision!r}.")
+    if precision == "bfloat16" and dtype != torch.float32:
+        raise UsageError(f"Sums of bfloat16 are float32, and dtype is {dtype}.")
+
+
+def _refuse_processor() -> None:
+    """Raise where bfloat16 cannot be multiplied; what was trained can still be used."""
+    if not HAS_BFLOAT:
+        raise UsageError(
+            "This processor does not multiply bfloat16 (avx512_bf16).",
+            hint='Train with precision="float32"; the results differ slightly.',
+        )
 
 
 def _check(num_features: int, hidden: int, dropout: float, chunk: int) -> None:

@@ -176,7 +176,7 @@ class _Step:
         self.walk, self.pairs, self.batch = walk, pairs, batch
         self.matrix = walk.structure.step(weights, walk.mask)
         self.lists = (pairs.lists, batch.near)
-        self.scores, self.sums = score_pairs(self.matrix, self.lists, t=walk.t)
+        self.scores, self.sums = score_pairs(self.matrix, self.lists, walk)
         self.far = _FarPart(self.matrix, batch.far)
         self.near_factor = batch.num_near / max(1, len(batch.near))
         self.terms: NPairTerms
@@ -228,8 +228,7 @@ class _Step:
             self.lists,
             self.scores,
             (by_steady.astype(steady.dtype), by_near),
-            self.walk.structure.num_edges,
-            t=self.walk.t,
+            self.walk,
             at_nodes=self.far.at_nodes(by_far),
         )
 
@@ -275,7 +274,7 @@ def near_step(
             hint="Use fewer batches.",
         )
     mask = pairs.edge[batch.positives] if hidden is None else hidden
-    walk = Walk(pairs.structure, t, mask)
+    walk = pairs.walk(t, mask)
     squares = sum_of_squares(weights, walk) if sigma == "exact" else None
     loss, error = _NearStep.apply(weights, squares, walk, pairs, batch)  # type: ignore[no-untyped-call]
     return cast(Tensor, loss), float(error)

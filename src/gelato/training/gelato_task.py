@@ -389,6 +389,7 @@ class GelatoTask(EnhancedTask):
         if isinstance(self.scores, WalkScores) and not isinstance(
             self.sampler, NearNegatives
         ):
+            self.pairs.mark_near(settings.t)
             self.valid_loss = ValidationLoss(
                 self.pairs,
                 validation,

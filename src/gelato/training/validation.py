@@ -15,7 +15,6 @@ from gelato.graph import Graph, IntArray
 from gelato.kernels.chunks import generator
 from gelato.nn.autocovariance import (
     TrainingPairs,
-    Walk,
     choose_sigma,
     estimated_squares,
     list_scores,
@@ -158,7 +157,7 @@ class ValidationLoss:
         # As equal groups as can be; the sample is in no order.
         groups = np.arange(len(drawn)) % len(validation)
         self.groups = groups.astype(np.int32)
-        self.walk = Walk(structure, t, None)
+        self.walk = pairs.walk(t)
 
     def value(self, loss: nn.Module, weights: Tensor) -> float:
         """Return the loss under given weights of the enhanced edges."""
