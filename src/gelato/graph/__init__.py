@@ -6,6 +6,7 @@ files: ``gelato.io`` turns outside formats into graphs and back.
 """
 
 from gelato.graph.graph import (
+    LONGEST_FIXED_ID,
     Attributes,
     FloatArray,
     Graph,
@@ -18,6 +19,7 @@ from gelato.graph.graph import (
 )
 
 __all__ = [
+    "LONGEST_FIXED_ID",
     "Attributes",
     "FloatArray",
     "Graph",

@@ -20,6 +20,8 @@ from gelato.text import builtin, html_facts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+# Longer text ids are Python objects: the longest would set the width of all.
+LONGEST_FIXED_ID = 64
 Attributes: TypeAlias = Any  # an (n, r) float32 array: scipy CSR or numpy dense
 
 
@@ -389,9 +391,8 @@ def check_graph(graph: Graph) -> None:
     n, edges = graph.num_nodes, graph.edges
     if n < 0 or edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype != np.int64:
         raise InputError("edges must be an (m, 2) int64 array over 0..n-1.")
-    keys = pair_keys(edges, n)
     if len(edges) and (
-        edges.min() < 0 or edges.max() >= n or np.any(np.diff(keys) <= 0)
+        edges.min() < 0 or edges.max() >= n or not _is_increasing(edges, n)
     ):
         raise InputError("edges must be sorted, without duplicates, over 0..n-1.")
     wrong = edges[:, 0] == edges[:, 1] if graph.directed else edges[:, 0] >= edges[:, 1]
@@ -404,9 +405,18 @@ def check_graph(graph: Graph) -> None:
     _check_node_data(graph)
 
 
+# Rows that are looked at together: what is computed of them stays small.
+_BLOCK = 1 << 22
+
+
+def _is_increasing(edges: IntArray, n: int) -> bool:
+    blocks = (edges[i : i + _BLOCK + 1] for i in range(0, len(edges), _BLOCK))
+    return all(bool(np.all(np.diff(pair_keys(block, n)) > 0)) for block in blocks)
+
+
 def _all_finite(values: Any) -> bool:
     """Look in blocks: attributes may be many, or a file mapped into memory."""
-    step = max(1, (1 << 22) // max(1, values[:1].size))
+    step = max(1, _BLOCK // max(1, values[:1].size))
     blocks = range(0, len(values), step)
     return all(bool(np.isfinite(values[i : i + step]).all()) for i in blocks)
 
@@ -450,6 +460,8 @@ def _check_ids(ids: npt.NDArray[Any] | None, n: int) -> None:
         return
     if ids.shape != (n,):
         raise InputError(f"There are {len(ids)} ids for {n} nodes.")
+    if ids.dtype.kind in "iuU" and bool(np.all(ids[:-1] < ids[1:])):
+        return  # sorted, as they were read: a set of millions takes a gigabyte
     try:
         distinct = len(set(ids.tolist()))
     except TypeError as error:
@@ -514,21 +526,56 @@ def merge_edges(
         zero = keep & (weights == 0)
         _note(notes, np.count_nonzero(zero), "dropped {} edge{} of weight 0")
         keep &= weights > 0
-    pairs = canonical_pairs(pairs[keep], directed=directed)
-    _, first, inverse = np.unique(
-        pair_keys(pairs, n), return_index=True, return_inverse=True
-    )
-    repeated = len(pairs) - len(first)
+    keys = _keys_of_rows(pairs, keep, directed=directed, n=n)
+    order = None
+    if weights is None and times is None:
+        keys.sort()
+    else:  # rows of one edge stay in their order, and so does the sum of their weights
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+    first = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    repeated = int(np.count_nonzero(~first))
     summed = "" if weights is None else ", weights added"
     _note(notes, repeated, "merged {} repeated edge{}" + summed)
+    if repeated:
+        keys = keys[first]
+    edges = _pairs_of_keys(keys, n)
+    if order is None:
+        return MergedEdges(edges, None, None, tuple(notes))
+    edge = np.cumsum(first) - 1
     if weights is not None:
-        added = np.bincount(inverse, weights=weights[keep], minlength=len(first))
+        weights = weights[keep][order]
+        added = np.bincount(edge, weights=weights, minlength=len(edges))
         weights = np.asarray(added, dtype=np.float64)
     if times is not None:
-        earliest = np.full(len(first), np.inf)
-        np.minimum.at(earliest, inverse, times[keep])
+        earliest = np.full(len(edges), np.inf)
+        np.minimum.at(earliest, edge, times[keep][order])
         times = earliest
-    return MergedEdges(pairs[first], weights, times, tuple(notes))
+    return MergedEdges(edges, weights, times, tuple(notes))
+
+
+def _keys_of_rows(
+    pairs: IntArray, keep: npt.NDArray[np.bool_], *, directed: bool, n: int
+) -> IntArray:
+    """Return the keys of some rows, block by block: no second table of pairs."""
+    keys = np.empty(np.count_nonzero(keep), dtype=np.int64)
+    done = 0
+    for at in range(0, len(pairs), _BLOCK):
+        some = pairs[at : at + _BLOCK][keep[at : at + _BLOCK]].astype(np.int64)
+        some = canonical_pairs(some, directed=directed)
+        keys[done : done + len(some)] = pair_keys(some, n)
+        done += len(some)
+    return keys
+
+
+def _pairs_of_keys(keys: IntArray, n: int) -> IntArray:
+    """Return the pairs that :func:`pair_keys` numbered."""
+    pairs = np.empty((len(keys), 2), dtype=np.int64)
+    for at in range(0, len(keys), _BLOCK):
+        u, v = np.divmod(keys[at : at + _BLOCK], max(n, 1))
+        pairs[at : at + _BLOCK, 0], pairs[at : at + _BLOCK, 1] = u, v
+    return pairs
 
 
 def _note(notes: list[str], count: int | np.integer[Any], text: str) -> None:
@@ -538,7 +585,10 @@ def _note(notes: list[str], count: int | np.integer[Any], text: str) -> None:
 
 def as_pairs(edges: npt.ArrayLike, num_nodes: int) -> IntArray:
     """Return edges as (m, 2) indices, refusing other shapes and unknown nodes."""
-    pairs = as_integers(edges, "Edges given as node indices")
+    if isinstance(edges, np.ndarray) and edges.dtype.kind == "i":
+        pairs = edges  # as narrow as they are
+    else:
+        pairs = as_integers(edges, "Edges given as node indices")
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -645,7 +695,7 @@ def _unfit_for_numpy(node: Hashable) -> bool:
     Trailing NULs are cut off, and the longest id sets the width of all.
     """
     text = str(node)
-    return len(text) > 64 or text.endswith("\0")
+    return len(text) > LONGEST_FIXED_ID or text.endswith("\0")
 
 
 def unknown_node(node: Hashable, known_ids: npt.NDArray[Any]) -> str:

@@ -8,15 +8,15 @@ where every single one is written like an integer.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gelato.errors import InputError
-from gelato.graph import FloatArray, as_id_array
+from gelato.graph import LONGEST_FIXED_ID, FloatArray, as_id_array
 from gelato.io.tables import (
     Column,
     Table,
@@ -37,18 +37,28 @@ _NO_NAMES = ["na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "missing"]
 
 @dataclass(frozen=True)
 class Ids:
-    """One column of ids: a polars series (``int``, ``text``) or a list (``mixed``)."""
+    """One column of ids: a polars series (``int``, ``text``) or a list (``mixed``).
+
+    Text that repeats itself is kept once: ``codes`` then says for every row which of
+    the ``values`` is its id.
+    """
 
     kind: str
     values: Any
     from_text: bool = False
+    codes: npt.NDArray[np.uint32] | None = None
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.values if self.codes is None else self.codes)
+
+    @property
+    def rows(self) -> Any:
+        """The id of every row."""
+        return self.values if self.codes is None else self.values.gather(self.codes)
 
     def to_list(self) -> list[Hashable]:
         """Return the ids as Python values."""
-        return list(self.values)
+        return list(self.rows)
 
 
 def drop_rows_without_id(
@@ -80,10 +90,12 @@ def _lacks_id(series: pl.Series) -> npt.NDArray[np.bool_]:
 
     if series.dtype == pl.Object:
         return np.array([_is_missing(value) for value in series.to_list()], dtype=bool)
-    if series.dtype in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
     empty = series.is_null()
-    if series.dtype == pl.String:
+    if series.dtype in (pl.Categorical, pl.Enum):
+        distinct = series.unique().drop_nulls()
+        blank = distinct.filter(distinct.cast(pl.String).str.strip_chars() == "")
+        empty = empty | series.is_in(blank).fill_null(True)
+    elif series.dtype == pl.String:
         empty = empty | (series.str.strip_chars() == "").fill_null(True)
     elif series.dtype.is_float():
         empty = empty | series.is_nan().fill_null(True)
@@ -96,7 +108,7 @@ def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
 
     series = table.frame[column]
     if series.dtype in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
+        return _text_ids(table, column, *_coded(series))
     if series.dtype == pl.String:
         return _text_ids(table, column, series)
     if series.dtype.is_float():
@@ -108,22 +120,49 @@ def read_ids(table: Table, column: str) -> tuple[Ids, list[str]]:
     return _object_ids(table, column, series.to_list()), []
 
 
-def _text_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[str]]:
-    stripped = series.str.strip_chars()
+def _coded(series: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
+    """Return the distinct texts of categories, and which of them each row has."""
+    import polars as pl
+
+    distinct = series.unique()
+    numbers = distinct.to_physical().to_numpy()
+    place = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.uint32)
+    place[numbers] = np.arange(len(numbers))
+    return distinct.cast(pl.String), place[series.to_physical().to_numpy()]
+
+
+def _text_ids(
+    table: Table,
+    column: str,
+    texts: pl.Series,
+    codes: npt.NDArray[np.uint32] | None = None,
+) -> tuple[Ids, list[str]]:
+    stripped = texts.str.strip_chars()
     notes = []
-    changed = int((stripped != series).sum())
-    if changed:
+    changed = _rows_of(stripped != texts, codes)
+    if len(changed):
         notes.append(
-            f"{table.name}: removed white space around {plural(changed, 'id')} in "
+            f"{table.name}: removed white space around {plural(len(changed), 'id')} in "
             f"column {column!r}"
         )
-    odd = stripped.filter(stripped.str.to_lowercase().is_in(_NO_NAMES))
+    odd = _rows_of(stripped.str.to_lowercase().is_in(_NO_NAMES), codes)
     if len(odd):
+        first = stripped[int(odd[0] if codes is None else codes[odd[0]])]
         notes.append(
             f"{table.name}: {plural(len(odd), 'id')} in column {column!r} read "
-            f"{odd[0]!r}, which became a node; empty the cells if it means no id"
+            f"{first!r}, which became a node; empty the cells if it means no id"
         )
-    return Ids("text", stripped, from_text=table.is_text), notes
+    return Ids("text", stripped, from_text=table.is_text, codes=codes), notes
+
+
+def _rows_of(
+    chosen: pl.Series, codes: npt.NDArray[np.uint32] | None
+) -> npt.NDArray[np.int64]:
+    """Return the rows whose text is among the chosen ones."""
+    mask = chosen.to_numpy()
+    if codes is not None and mask.any():
+        mask = mask[codes]
+    return np.flatnonzero(mask)
 
 
 def _float_ids(table: Table, column: str, series: pl.Series) -> tuple[Ids, list[str]]:
@@ -174,7 +213,7 @@ def _as_integers(ids: Ids) -> Ids | None:
     numbers = ids.values.cast(pl.Int64, strict=False)
     if numbers.null_count() or not ids.values.str.contains(_INTEGER).all():
         return None
-    return Ids("int", numbers, ids.from_text)
+    return replace(ids, kind="int", values=numbers)
 
 
 def combine_ends(source: Ids, target: Ids, name: str) -> tuple[Ids, Ids, list[str]]:
@@ -198,7 +237,8 @@ def combine_ends(source: Ids, target: Ids, name: str) -> tuple[Ids, Ids, list[st
 def _as_text(ids: Ids) -> Ids:
     import polars as pl
 
-    return Ids("text", pl.Series([_key(v) for v in ids.values], dtype=pl.String))
+    texts = pl.Series([_key(v) for v in ids.values], dtype=pl.String)
+    return Ids("text", texts, codes=ids.codes)
 
 
 def _key(value: Any) -> str:
@@ -211,11 +251,11 @@ def _key(value: Any) -> str:
 def distinct_ends(source: Ids, target: Ids) -> Ids:
     """Return every id that is the end of an edge once."""
     if source.kind == "mixed" or target.kind != source.kind:
-        values: Any = list(dict.fromkeys([*source.values, *target.values]))
+        values: Any = list(dict.fromkeys([*source.rows, *target.rows]))
         return Ids("mixed", values, source.from_text)
     import polars as pl
 
-    both = pl.concat([source.values.alias("id"), target.values.alias("id")])
+    both = pl.concat([source.rows.alias("id"), target.rows.alias("id")])
     return Ids(source.kind, both.unique(maintain_order=True), source.from_text)
 
 
@@ -227,6 +267,7 @@ def match_ids(known: Ids, other: Ids, table: Table) -> tuple[Ids, list[str]]:
     """
     if not len(known) or not len(other):
         return other, []
+    other = replace(other, values=other.rows, codes=None)
     exact = set(known.to_list())
     if known.kind == other.kind and (known.from_text and other.from_text):
         converted, changed = other, 0
@@ -291,54 +332,116 @@ def _rebuilt(kind: str, values: list[Hashable]) -> Ids:
 
 def number_ids(
     columns: Sequence[Ids],
-) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[Any] | None]:
+) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[Any] | None]:
     """Give every distinct id a node index, in the order of the sorted ids.
 
     Returns
     -------
-    codes : list of int64 arrays
+    codes : list of int32 arrays
         For every column, the node index of each of its ids.
     ids : array or None
         The id of every node; ``None`` if these are just ``0..n-1``.
     """
-    bounds = np.cumsum([len(ids) for ids in columns])[:-1]
-    filled = [ids for ids in columns if len(ids)]
-    if {ids.kind for ids in filled} in ({"int"}, {"text"}):
-        codes, distinct = _number_sorted(filled)
+    kinds = {ids.kind for ids in columns if len(ids)}
+    if kinds == {"int"}:
+        codes, distinct = _number_integers([ids.values for ids in columns])
+    elif kinds == {"text"}:
+        codes, distinct = _number_texts([ids.values for ids in columns])
     else:
-        codes, distinct = _number_objects([v for ids in columns for v in ids.values])
+        codes, distinct = _number_objects([ids.to_list() for ids in columns])
+        columns = [replace(ids, codes=None) for ids in columns]
+    codes = [
+        part if ids.codes is None else part[ids.codes]
+        for ids, part in zip(columns, codes, strict=True)
+    ]
     if distinct.dtype == np.int64 and np.array_equal(
         distinct, np.arange(len(distinct))
     ):
-        return np.split(codes, bounds), None
-    return np.split(codes, bounds), distinct
+        return codes, None
+    return codes, distinct
 
 
-def _number_sorted(
-    columns: Sequence[Ids],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+# Ids that are looked at together: what is computed of them stays small.
+_BLOCK = 1 << 22
+
+
+def _blocks(series: pl.Series) -> Iterator[Any]:
+    return (series.slice(at, _BLOCK) for at in range(0, len(series), _BLOCK))
+
+
+def _number_integers(
+    columns: Sequence[Any],
+) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[Any]]:
+    """Give integers numbers: by a table where they are dense, else by a search."""
+    filled = [column for column in columns if len(column)]
+    low, high = min(c.min() for c in filled), max(c.max() for c in filled)
+    if high - low < 4 * sum(map(len, filled)):
+        seen = np.zeros(high - low + 1, dtype=bool)
+        for column in filled:
+            for block in _blocks(column):
+                seen[block.to_numpy() - low] = True
+        numbers = np.flatnonzero(seen) + low
+        place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+        return [_looked_up(c, lambda ids: place[ids - low]) for c in columns], numbers
     import polars as pl
 
-    joined = pl.concat([ids.values.alias("id") for ids in columns])
-    distinct = joined.unique().sort()
-    if distinct.dtype == pl.Int64:
-        numbers = distinct.to_numpy()
-        codes = np.searchsorted(numbers, joined.to_numpy()).astype(np.int64)
-        return codes, numbers
+    parts = [block.unique() for column in filled for block in _blocks(column)]
+    numbers = pl.concat([part.alias("id") for part in parts]).unique().sort().to_numpy()
+    del parts
+    return [
+        _looked_up(c, lambda ids: np.searchsorted(numbers, ids)) for c in columns
+    ], numbers
+
+
+def _looked_up(
+    column: Any, number: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]
+) -> npt.NDArray[np.int32]:
+    codes = np.empty(len(column), dtype=np.int32)
+    if len(column):
+        for at, block in enumerate(_blocks(column)):
+            codes[at * _BLOCK : (at + 1) * _BLOCK] = number(block.to_numpy())
+    return codes
+
+
+def _number_texts(
+    columns: Sequence[Any],
+) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[Any]]:
+    import polars as pl
+
+    filled = [column.alias("id") for column in columns if len(column)]
+    distinct = pl.concat(filled).unique().sort()
     # Codes of an Enum are positions in its list of values: one hash per id.
-    coded = joined.cast(pl.Enum(distinct)).to_physical()
-    return coded.to_numpy().astype(np.int64), as_id_array(distinct.to_list())
+    places = pl.Enum(distinct)
+    codes = [
+        pl.Series(column, dtype=pl.String).cast(places).to_physical().to_numpy()
+        for column in columns
+    ]
+    return [part.astype(np.int32) for part in codes], _text_array(distinct)
+
+
+def _text_array(texts: pl.Series) -> npt.NDArray[Any]:
+    """Return :func:`as_id_array` of texts, without all of them as Python objects."""
+    width: Any = texts.str.len_chars().max() or 0
+    if width > LONGEST_FIXED_ID or texts.str.ends_with("\0").any():
+        return as_id_array(texts.to_list())
+    array = np.empty(len(texts), dtype=f"<U{max(width, 1)}")
+    for at, block in enumerate(_blocks(texts)):
+        array[at * _BLOCK : (at + 1) * _BLOCK] = block.to_list()
+    return array
 
 
 def _number_objects(
-    values: list[Hashable],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    distinct: list[Any] = list(dict.fromkeys(values))
+    columns: Sequence[list[Hashable]],
+) -> tuple[list[npt.NDArray[np.int32]], npt.NDArray[Any]]:
+    distinct: list[Any] = list(dict.fromkeys(v for values in columns for v in values))
     # Ids that have no common order stay in the order of appearance.
     with contextlib.suppress(TypeError):
         distinct = sorted(distinct)
     position = {value: i for i, value in enumerate(distinct)}
-    codes = np.array([position[value] for value in values], dtype=np.int64)
+    codes = [
+        np.array([position[value] for value in values], dtype=np.int32)
+        for values in columns
+    ]
     return codes, as_id_array(distinct)
 
 
@@ -363,13 +466,8 @@ def read_edge_rows(
 
     ``wanted`` are the columns of source, target, weight and time, where given.
     """
-    source, target, weight, time = wanted
-    first, second = end_columns(table, source, target)
-    columns = {"source": first, "target": second}
-    for role, given in (("weight", weight), ("time", time)):
-        chosen = _optional(table, given, role, columns)
-        if chosen is not None:
-            columns[role] = chosen
+    columns = edge_columns(table, wanted)
+    first, second = columns["source"], columns["target"]
     rows = table.frame.height
     table, notes = drop_rows_without_id(table, (first, second), missing_ids)
     source_ids, told = read_ids(table, first)
@@ -393,6 +491,18 @@ def read_edge_rows(
     dated = times is not None and to_dates(table.frame[columns["time"]]) is not None
     ends = (source_ids, target_ids)
     return EdgeRows(*ends, weights, times, columns, notes, without, dated)
+
+
+def edge_columns(table: Table, wanted: Sequence[Column | None]) -> dict[str, str]:
+    """Return role to column, for the roles that there are."""
+    source, target, weight, time = wanted
+    first, second = end_columns(table, source, target)
+    columns = {"source": first, "target": second}
+    for role, given in (("weight", weight), ("time", time)):
+        chosen = _optional(table, given, role, columns)
+        if chosen is not None:
+            columns[role] = chosen
+    return columns
 
 
 def _read_weights(table: Table, column: str) -> tuple[FloatArray, list[str]]:

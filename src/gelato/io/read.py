@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from gelato.io.ids import (
     decide_integers,
     distinct_ends,
     drop_rows_without_id,
+    edge_columns,
     match_ids,
     number_ids,
     read_edge_rows,
@@ -190,9 +192,14 @@ def read_graph_with_report(
         what = "the attribute table"
         tables = [read_table(source, what, delimiter) for source in several]
     evidence = _first_rows_and_columns(tables, id)
-    edge_table = read_table(edges, "the edge table", delimiter)
     wanted = (source, target, weight, time)
-    state = _read_edges(edge_table, wanted, header, evidence, missing_ids)
+    state = _read_edges(
+        read_table(edges, "the edge table", delimiter, partial(_needed, wanted=wanted)),
+        wanted,
+        header,
+        evidence,
+        missing_ids,
+    )
     if attributes is None:
         _refuse_no_rows(state)
     elif matrix is not None:
@@ -202,6 +209,7 @@ def read_graph_with_report(
         found = _read_attributes(state, table, asked, header, missing_ids)
         state.described.append(found)
     nodes = _number(state)
+    state.forget_ids()
     if matrix is not None:
         data = NodeData(_placed_matrix(matrix, nodes))
     else:
@@ -241,6 +249,17 @@ def _first_rows_and_columns(
     return ids, columns
 
 
+def _needed(
+    table: Table, wanted: tuple[Column | None, ...]
+) -> tuple[Collection[str], Collection[str]]:
+    """Return the columns that an edge table's rows are made of, and the ends."""
+    names = table.frame.columns
+    if names[:1] == ["column_1"]:
+        return names, ()  # only its rows tell whether it counts them
+    columns = edge_columns(table, wanted)
+    return columns.values(), (columns["source"], columns["target"])
+
+
 def _read_edges(
     table: Table,
     wanted: tuple[Column | None, ...],
@@ -255,12 +274,20 @@ def _read_edges(
     )
     rows = read_edge_rows(table, wanted, missing_ids)
     notes = [*table.notes, *rows.notes]
-    return ReadState(table, rows, notes, dict(rows.columns), without_id=rows.without_id)
+    return ReadState(
+        # Its cells are no longer needed, and may take more than the graph.
+        replace(table, frame=table.frame.clear(), lines=None),
+        rows,
+        notes,
+        dict(rows.columns),
+        without_id=rows.without_id,
+        edge_rows=table.frame.height,
+    )
 
 
 def _refuse_no_rows(state: ReadState) -> None:
     """Refuse a file that has a header only; an empty frame is a notice."""
-    if state.table.frame.height:
+    if state.edge_rows:
         return
     if state.table.is_text:
         raise InputError(
@@ -332,8 +359,9 @@ def _number(state: ReadState) -> NodeNumbers:
     )
     source, target, notes = combine_ends(columns[0], columns[1], state.table.name)
     ends = [source, target]
-    known = distinct_ends(source, target)
+    known = distinct_ends(source, target) if state.described else None
     for ids, part in zip(columns[2:], state.described, strict=True):
+        assert known is not None
         matched, more = match_ids(known, ids, part.table)
         notes += more
         ends.append(matched)
@@ -341,16 +369,15 @@ def _number(state: ReadState) -> NodeNumbers:
     codes, ids_of_nodes = number_ids(ends)
     kinds = {column.kind for column in ends if len(column)}
     return NodeNumbers(
-        source=codes[0],
-        target=codes[1],
-        rows=tuple(codes[2:]),
+        pairs=np.column_stack(codes[:2]),
+        rows=tuple(part.astype(np.int64) for part in codes[2:]),
         num_nodes=_highest(codes) + 1 if ids_of_nodes is None else len(ids_of_nodes),
         ids=ids_of_nodes,
         id_type=kinds.pop() if len(kinds) == 1 else "mixed",
     )
 
 
-def _highest(codes: Sequence[IntArray]) -> int:
+def _highest(codes: Sequence[npt.NDArray[np.int32]]) -> int:
     return max((int(part.max()) for part in codes if len(part)), default=-1)
 
 
@@ -419,6 +446,12 @@ class ReadState:
     columns: dict[str, str]
     described: list[Described] = field(default_factory=list)
     without_id: int = 0
+    edge_rows: int = 0
+
+    def forget_ids(self) -> None:
+        """Let go of the ids, which are numbered, and may take more than the graph."""
+        empty = Ids("mixed", [])
+        self.rows = replace(self.rows, source=empty, target=empty)
 
     @property
     def attributes(self) -> str:
@@ -430,8 +463,7 @@ class ReadState:
 class NodeNumbers:
     """Node indices of the edge ends and the attribute rows, and the id of each node."""
 
-    source: IntArray
-    target: IntArray
+    pairs: npt.NDArray[np.int32]
     rows: tuple[IntArray, ...]
     num_nodes: int
     ids: npt.NDArray[Any] | None
@@ -448,9 +480,11 @@ def assemble(
 ) -> tuple[Graph, ReadReport]:
     """Build the graph; ``missing`` says what nodes without attributes are worth."""
     notes = [*state.notes, *data.notes]
-    pairs = np.column_stack([nodes.source, nodes.target]).astype(np.int64)
+    pairs = nodes.pairs
     with_edges = np.zeros(nodes.num_nodes, dtype=bool)
-    with_edges[pairs[pairs[:, 0] != pairs[:, 1]]] = True
+    apart = pairs[:, 0] != pairs[:, 1]
+    for ends in pairs.T:
+        with_edges[ends[apart]] = True
     described = np.full(nodes.num_nodes, not nodes.rows)
     for rows in nodes.rows:
         described[rows] = True
@@ -458,14 +492,16 @@ def assemble(
     kept, more = _missing_rows(state, nodes, described, missing)
     notes += more
     weights, times = state.rows.weights, state.rows.times
-    row_kept = kept[pairs[:, 0]] & kept[pairs[:, 1]]
-    index = np.cumsum(kept) - 1
+    row_kept = np.ones(len(pairs), dtype=bool)
     ids = nodes.ids
     if not kept.all():
+        row_kept = kept[pairs[:, 0]] & kept[pairs[:, 1]]
+        index = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        pairs = index[pairs[row_kept]]
         ids = (np.arange(nodes.num_nodes) if ids is None else ids)[kept]
     graph = Graph.from_indices(
         int(kept.sum()),
-        index[pairs[row_kept]],
+        pairs,
         weights=None if weights is None else weights[row_kept],
         times=None if times is None else times[row_kept],
         attributes=None if data.attributes is None else data.attributes[kept],
@@ -475,9 +511,8 @@ def assemble(
         attribute_names=data.names,
         notes=[*notes, *_isolated(with_edges)],
     )
-    listed = (index[nodes.source[row_kept]], index[nodes.target[row_kept]])
     named = (state.columns["source"], state.columns["target"])
-    graph = with_sides(graph, *listed, named)
+    graph = with_sides(graph, pairs[:, 0], pairs[:, 1], named)
     report = _report(state, nodes, data, graph, row_kept, without)
     return replace(graph, reading=report.to_dict()), report
 
@@ -485,13 +520,14 @@ def assemble(
 # How often nodes must come back, always on their own side of the table, before that is
 # no longer taken for chance: each time it has a chance of a half in other graphs.
 _RETURNS = 8
-_SOME = 100
+# Edges that are looked at together for two sides; more in a large graph.
+_SOME = 1 << 18
 
 
 def with_sides(
     graph: Graph,
-    source: IntArray | None = None,
-    target: IntArray | None = None,
+    source: npt.NDArray[np.integer] | None = None,
+    target: npt.NDArray[np.integer] | None = None,
     names: tuple[str, str] = ("source", "target"),
 ) -> Graph:
     """Return a graph with its two kinds of nodes told apart, if it has two.
@@ -503,7 +539,7 @@ def with_sides(
     ----------
     graph : Graph
         The graph; returned as it is unless it is bipartite.
-    source, target : int64 arrays, optional
+    source, target : arrays of integers, optional
         The ends of the edges as they were listed.
     names : (str, str)
         What the two kinds are called in the note.
@@ -525,7 +561,9 @@ def with_sides(
 
 
 def _listed_sides(
-    graph: Graph, source: IntArray | None, target: IntArray | None
+    graph: Graph,
+    source: npt.NDArray[np.integer] | None,
+    target: npt.NDArray[np.integer] | None,
 ) -> npt.NDArray[np.int8] | None:
     if source is None or target is None:
         return None
@@ -543,25 +581,29 @@ def _listed_sides(
 
 def _coloured_sides(graph: Graph) -> npt.NDArray[np.int8] | None:
     """Return two colours of which every edge has both, if there are many cycles."""
-    some, known = graph.edges[:_SOME], graph.adjacency
-    if known[some[:, 0]].multiply(known[some[:, 1]]).nnz:
-        return None  # a triangle, which most graphs show at once
     from scipy.sparse.csgraph import connected_components
 
-    n, (u, v) = graph.num_nodes, graph.edges.T
-    parts = connected_components(graph.adjacency, directed=False)[0] if n else 0
-    if graph.num_edges - n + parts < 2 * _RETURNS:
-        return None
     # In the double cover every edge joins a copy 0 with a copy 1. The two copies of a
-    # node are in one component exactly where a walk of odd length leads back to it.
-    ends = np.r_[u, v], np.r_[v, u] + n
-    cover = sp.csr_array((np.ones(2 * len(u)), ends), shape=(2 * n, 2 * n))
-    label = connected_components(cover, directed=False)[1]
-    if np.any(label[u] == label[u + n]):
+    # node are in one component exactly where a walk of odd length leads back to it,
+    # which the first edges show of most graphs. What edges have joined is one node.
+    n = graph.num_nodes
+    label = np.arange(2 * n, dtype=np.int32)
+    parts = 2 * n
+    some = max(_SOME, n // 4)
+    for at in range(0, graph.num_edges, some):
+        u, v = graph.edges[at : at + some].T
+        ends = np.r_[label[u], label[v]], np.r_[label[v + n], label[u + n]]
+        ones = np.ones(len(ends[0]), dtype=bool)
+        joined = sp.csr_array((ones, ends), shape=(parts, parts))
+        parts, component = connected_components(joined, directed=False)
+        label = component[label]
+        if np.any(label[:n] == label[n:]):
+            return None
+    if graph.num_edges - n + parts // 2 < 2 * _RETURNS:
         return None
     sides = np.full(n, -1, dtype=np.int8)
-    linked = np.unique(graph.edges)
-    sides[linked] = label[linked] > label[linked + n]
+    for ends_of_edges in graph.edges.T:
+        sides[ends_of_edges] = label[ends_of_edges] > label[ends_of_edges + n]
     return sides
 
 
@@ -602,7 +644,7 @@ def _report(
     row_kept: npt.NDArray[np.bool_],
     without: int,
 ) -> ReadReport:
-    loops = row_kept & (nodes.source == nodes.target)
+    loops = row_kept & (nodes.pairs[:, 0] == nodes.pairs[:, 1])
     weights = state.rows.weights
     zero = 0
     if weights is not None:
@@ -613,7 +655,7 @@ def _report(
     return ReadReport(
         edges=state.table.name,
         attributes=state.attributes or None,
-        edge_rows=state.table.frame.height,
+        edge_rows=state.edge_rows,
         attribute_rows=sum(table.frame.height for table in tables),
         edges_header=state.table.has_header,
         attributes_header=tables[0].has_header if tables else None,

@@ -11,7 +11,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Column = str | int
 _log = logging.getLogger(__name__)
+Needed = Callable[["Table"], tuple[Collection[str], Collection[str]]]
 _UNNAMED = re.compile(r"column_\d+")
 
 
@@ -154,7 +155,12 @@ def _header_names(table: Table) -> list[str]:
     return names
 
 
-def read_table(source: Any, what: str, delimiter: str | None = None) -> Table:
+def read_table(
+    source: Any,
+    what: str,
+    delimiter: str | None = None,
+    needed: Needed | None = None,
+) -> Table:
     """Return a table from a file, frame, dictionary, array or sequence of rows.
 
     Parameters
@@ -166,9 +172,13 @@ def read_table(source: Any, what: str, delimiter: str | None = None) -> Table:
         What the table is called if it has no file name, e.g. "the edge table".
     delimiter : str, optional
         For text files; ``None`` goes by the suffix and the content.
+    needed : callable, optional
+        Takes a Parquet file's table without its rows, and returns the columns that
+        are read and those among them whose text repeats itself: each text is then
+        kept once (a categorical). The other columns are null.
     """
     if isinstance(source, str | os.PathLike):
-        table = _read_file(Path(source), delimiter)
+        table = _read_file(Path(source), delimiter, needed)
     else:
         table = _reader(source, what)(source, what)
     if table.frame.width == 0:
@@ -200,7 +210,10 @@ def _reader(source: Any, what: str) -> Callable[[Any, str], Table]:
     )
 
 
-def _read_file(path: Path, delimiter: str | None) -> Table:
+def _read_file(path: Path, delimiter: str | None, needed: Needed | None) -> Table:
+    if _is_parquet(path):
+        frame = _guarded(lambda: _scan(path, needed), path)
+        return Table(frame, str(path), has_header=True)
     data = read_bytes(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] == [".gz"] or data[:2] == b"\x1f\x8b":
@@ -220,6 +233,39 @@ def _read_file(path: Path, delimiter: str | None) -> Table:
     )
 
 
+def _is_parquet(path: Path) -> bool:
+    """Tell whether a file is Parquet at both ends: such a file is never held whole."""
+    try:
+        if not path.is_file():  # a pipe has no end to look at
+            return False
+        with path.open("rb") as file:
+            start = file.read(4)
+            file.seek(-4, os.SEEK_END)
+            return start == file.read(4) == b"PAR1"
+    except (OSError, ValueError):
+        return False  # whoever reads it will say why
+
+
+def _scan(path: Path, needed: Needed | None) -> pl.DataFrame:
+    """Read a Parquet file in pieces, and only what is needed of it."""
+    import polars as pl
+
+    rows = pl.scan_parquet(path.resolve(), glob=False, hive_partitioning=False)
+    schema = rows.collect_schema()
+    if needed is None:
+        return rows.collect()
+    read, repeating = needed(Table(pl.DataFrame(schema=schema), str(path), False, True))
+    columns = [
+        pl.lit(None).alias(name)
+        if name not in read
+        else pl.col(name).cast(pl.Categorical)
+        if name in repeating and schema[name] == pl.String
+        else pl.col(name)
+        for name in schema
+    ]
+    return rows.select(columns).collect(engine="streaming")
+
+
 def read_parquet(data: bytes, path: Path) -> pl.DataFrame:
     """Return a frame from Parquet bytes, or say that they are damaged."""
     import io
@@ -231,8 +277,16 @@ def read_parquet(data: bytes, path: Path) -> pl.DataFrame:
             f"{path} is not a complete Parquet file.",
             hint="Copy it again, or give csv files the suffix .csv.",
         )
+    return _guarded(lambda: pl.read_parquet(io.BytesIO(data)), path)
+
+
+def _guarded(read: Callable[[], pl.DataFrame], path: Path) -> pl.DataFrame:
+    import polars as pl
+
     try:
-        return pl.read_parquet(io.BytesIO(data))
+        return read()
+    except InputError:
+        raise
     except (Exception, pl.exceptions.PanicException) as error:  # a foreign parser
         raise InputError(
             f"{path} is a damaged Parquet file: {_first_line(error)}.",
