@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 
+from gelato.cli import data as verb
 from gelato.graph import Graph
+
+resource = pytest.importorskip("resource")  # not on Windows
 
 
 def test_npz_is_read_again(gelato, tmp_path):
@@ -67,3 +72,41 @@ def test_existing_files_are_kept(gelato, tmp_path):
     assert kept.read_text() == "mine"
     assert gelato("data", "make", "g.npz", "--nodes", 50, "--overwrite").code == 0
     assert Graph.from_npz(kept).num_nodes == 50
+
+
+def test_words_in_pieces_are_the_same(gelato, tmp_path, monkeypatch):
+    options = ("--nodes", 100, "--attributes", "w.csv")
+    assert gelato("data", "make", "e.csv", *options).code == 0
+    whole = (tmp_path / "w.csv").read_bytes()
+    monkeypatch.setattr(verb, "_NODES", 7)
+    assert gelato("data", "make", "e.csv", *options, "--overwrite").code == 0
+    assert (tmp_path / "w.csv").read_bytes() == whole
+
+
+def test_what_a_graph_takes_is_told_or_refused(gelato, tmp_path, monkeypatch):
+    monkeypatch.setattr(verb, "_LARGE", 10**5)
+    said = gelato("data", "make", "e.csv", "--nodes", 1000)
+    assert "3,000 edges and about 12,000 words takes about 0 MB of memory" in said.err
+    refused = gelato("data", "make", "f.csv", "--nodes", 10**8, "--average-degree", 999)
+    assert refused.code == 2
+    assert "GB of memory" in refused.err
+    assert "--num-attributes 0" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["e.csv"]
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "e.csv", "e.npz"])
+def test_a_full_disk_leaves_what_was_there(gelato, tmp_path, name):
+    kept = tmp_path / name
+    kept.write_text("mine")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    try:  # a limit of a file's size stops writing in the middle, as a full disk does
+        said = gelato("data", "make", name, "--nodes", 5000, "--overwrite")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert said.code == 1
+    assert f"{name} cannot be written: File too large." in said.err
+    assert kept.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [kept]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gelato
-from gelato.datasets import GraphRecipe, make_synthetic_graph
+from gelato.datasets import GraphRecipe, make_synthetic_graph, synthetic
 from gelato.errors import UsageError
 
 
@@ -22,6 +23,74 @@ def test_same_seed_same_graph(monkeypatch):
     assert_same(one, make_synthetic_graph(400, seed=3))
     other = make_synthetic_graph(400, seed=4)
     assert not np.array_equal(one.edges, other.edges)
+
+
+class SlowDrawn:
+    """Edges added to all edges before them, in one table: the twin of ``_Drawn``."""
+
+    def __init__(self, recipe, told):
+        self.n, self.limit = recipe.nodes, recipe.largest_degree
+        self.most = recipe.num_edges
+        self.edges = np.empty((0, 2), dtype=np.int64)
+
+    def add(self, u, v, target=None):
+        pairs = np.sort(np.stack([u, v], axis=1)[u != v], axis=1)
+        both = np.concatenate([self.edges, pairs])
+        _, first = np.unique(both[:, 0] * self.n + both[:, 1], return_index=True)
+        both = both[np.sort(first)]
+        seen = [0] * self.n
+        kept = []
+        for row, (one, other) in enumerate(both.tolist()):
+            if seen[one] < self.limit and seen[other] < self.limit:
+                kept.append(row)
+            seen[one] += 1
+            seen[other] += 1
+        self.edges = both[kept][: self.most if target is None else target]
+
+
+def slow_words(recipe, community, seed, told):
+    """Draw all words of all nodes at once: the twin of ``_draw_words``."""
+    rng = np.random.default_rng(seed)
+    n, r, size = recipe.nodes, recipe.attributes, recipe.topic_size
+    topics = rng.integers(0, r, size=(recipe.num_communities, size))
+    nodes = np.repeat(np.arange(n), np.maximum(1, rng.poisson(recipe.words, size=n)))
+    popularity = np.cumsum(1.0 / (np.arange(r) + 10.0))
+    drawn = rng.random(len(nodes)) * popularity[-1]
+    words = np.minimum(np.searchsorted(popularity, drawn, side="right"), r - 1)
+    own = np.flatnonzero(rng.random(len(nodes)) < recipe.signal)
+    place = rng.integers(0, size, size=len(own))
+    words[own] = topics[community[nodes[own]], place]
+    matrix = np.zeros((n, r), dtype=np.float32)
+    matrix[nodes, words] = 1
+    return sp.csr_array(matrix)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nodes": 50, "average_degree": 49},  # does not fit
+        {"nodes": 300, "average_degree": 20, "max_degree": 25},
+        {"nodes": 700, "closure": 0.0, "exponent": 9.0},
+        {"nodes": 700, "closure": 1.0, "max_degree": 9, "seed": 3},
+        {"nodes": 997, "communities": 7, "words": 1.3, "attributes": 101, "seed": 9},
+    ],
+)
+def test_blocks_do_not_show(monkeypatch, options):
+    monkeypatch.setattr(synthetic, "_BLOCK", 64)
+    found = make_synthetic_graph(**options)
+    monkeypatch.setattr(synthetic, "_Drawn", SlowDrawn)
+    monkeypatch.setattr(synthetic, "_draw_words", slow_words)
+    monkeypatch.setattr(synthetic, "_BLOCK", 1 << 30)
+    assert_same(found, make_synthetic_graph(**options))
+
+
+def test_progress_ends_where_it_should():
+    told = []
+    make_synthetic_graph(2000, seed=1, progress=lambda *step: told.append(step))
+    done = [step[0] for step in told]
+    assert done == sorted(done)
+    assert {total for _, total in told} == {6000 + 24_000}
+    assert 0.8 * 30_000 < done[-1] <= 30_000  # words that repeat count once
 
 
 @pytest.mark.parametrize("exponent", [1.5, 2.0, 2.5, 4.0, float("inf")])

@@ -15,10 +15,12 @@ from gelato.cli.outputs import TABLE_SUFFIXES, check_output_file
 from gelato.errors import MissingDataError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from gelato.datasets import DatasetFacts
+    from gelato.datasets import DatasetFacts, GraphRecipe
     from gelato.graph import Graph
 
 
+_LARGE = 10**9  # bytes that deserve a note
+_NODES = 1 << 18  # whose words are written out together
 _NAME = argument("NAME", "A graph of 'gelato data list'.")
 # Origin to what it means for the user.
 _WHERE = {
@@ -158,12 +160,14 @@ def make(
     overwrite: bool = option("--overwrite", "Replace files that exist.", False),
 ) -> None:
     """Draw a graph with communities, hubs and attributes that tell of them."""
-    from gelato.datasets import make_synthetic_graph
+    from gelato.datasets import GraphRecipe, make_synthetic_graph
 
     console = Console(output)
     _check_files(file, attributes, options, overwrite=overwrite)
     recipe = options.recipe()
-    graph = make_synthetic_graph(**recipe)
+    _tell_size(console, GraphRecipe(**recipe))
+    with console.progress("drawing edges and words") as progress:
+        graph = make_synthetic_graph(**recipe, progress=progress)
     console.note(*graph.notes)
     written = _write(graph, file, attributes)
     console.show(make_facts(_drawn_facts(graph, written)))
@@ -177,6 +181,27 @@ def make(
             "notes": list(graph.notes),
         }
     )
+
+
+def _tell_size(console: Console, recipe: GraphRecipe) -> None:
+    """Say what a large graph takes, and refuse what this machine cannot hold."""
+    import psutil
+
+    needed, free = recipe.peak_bytes, psutil.virtual_memory().available
+    if needed > free:
+        raise UsageError(
+            f"{text.plural(recipe.nodes, 'node')} with "
+            f"{text.plural(recipe.num_edges, 'edge')} and "
+            f"{text.plural(recipe.num_words, 'word')} need about {text.size(needed)} "
+            f"of memory, and {text.size(free)} are free.",
+            hint="Draw fewer nodes, or no words: --num-attributes 0.",
+        )
+    if needed >= _LARGE:
+        console.note(
+            f"drawing {text.plural(recipe.num_edges, 'edge')} and about "
+            f"{text.plural(recipe.num_words, 'word')} takes about "
+            f"{text.size(needed)} of memory."
+        )
 
 
 def _check_files(
@@ -226,14 +251,17 @@ def _word_table(graph: Graph) -> Any:
 
     matrix: Any = graph.attributes
     words = pl.Series("word", [f"w{k}" for k in range(matrix.shape[1])])
-    rows = pl.DataFrame(
-        {"id": matrix.nonzero()[0], "word": words.gather(matrix.indices)}
-    )
-    nodes = pl.DataFrame({"id": graph.node_ids})
-    lists = rows.group_by("id", maintain_order=True).agg(words=pl.col("word"))
-    return nodes.join(lists, on="id", how="left", maintain_order="left").with_columns(
-        pl.col("words").list.join(";")
-    )
+
+    def some(first: int) -> pl.DataFrame:
+        part = matrix[first : first + _NODES]
+        rows = pl.DataFrame(
+            {"id": part.nonzero()[0] + first, "word": words.gather(part.indices)}
+        )
+        lists = rows.group_by("id", maintain_order=True).agg(words=pl.col("word"))
+        return lists.with_columns(pl.col("words").list.join(";"))
+
+    # Every node has a word at least, so that every node has a row.
+    return pl.concat([some(first) for first in range(0, graph.num_nodes, _NODES)])
 
 
 def _drawn_facts(graph: Graph, written: list[Path]) -> list[tuple[str, str]]:

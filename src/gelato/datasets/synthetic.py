@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from gelato.errors import UsageError
-from gelato.graph import FloatArray, Graph, IntArray, canonical_pairs, pair_keys
+from gelato.graph import FloatArray, Graph, IntArray
+
+NodeArray = npt.NDArray[np.int32]
+Progress = Callable[[int, int], None]
 
 # Node pairs are numbered u * n + v in 64 bits; far below that, memory decides.
 _MOST_NODES = 100_000_000
@@ -134,6 +139,16 @@ class GraphRecipe:
         return min(most, self.nodes - 1)
 
     @property
+    def num_words(self) -> int:
+        """Number of words to draw, about."""
+        return round(self.words * self.nodes) if self.attributes else 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """Memory that drawing the graph takes, about."""
+        return 50 * self.nodes + 50 * self.num_edges + 20 * self.num_words
+
+    @property
     def topic_size(self) -> int:
         """Words in the topic of a community."""
         return max(1, min(self.attributes, 2 * math.ceil(self.words)))
@@ -194,7 +209,9 @@ def make_graph(nodes: Any, **options: Any) -> Graph:
     return make_synthetic_graph(int(nodes), **options)
 
 
-def make_synthetic_graph(nodes: int, **options: Any) -> Graph:
+def make_synthetic_graph(
+    nodes: int, *, progress: Progress | None = None, **options: Any
+) -> Graph:
     """Draw an attributed graph with communities and power-law degrees.
 
     Every node has an expected degree from a power law and belongs to a community.
@@ -205,7 +222,9 @@ def make_synthetic_graph(nodes: int, **options: Any) -> Graph:
     Parameters
     ----------
     nodes : int
-        Number of nodes n, up to some millions.
+        Number of nodes n, up to some ten millions.
+    progress : callable, optional
+        Told how many edges and words were drawn, and how many there will be.
     **options
         The other fields of :class:`GraphRecipe`: ``communities``, ``average_degree``,
         ``exponent``, ``max_degree``, ``inside``, ``closure``, ``attributes``,
@@ -228,23 +247,48 @@ def make_synthetic_graph(nodes: int, **options: Any) -> Graph:
     Graph(1,000 nodes, 2,500 undirected edges, 500 attributes)
     """
     recipe = GraphRecipe(nodes=nodes, **options)
+    told = _Told(progress, recipe.num_edges + recipe.num_words)
     wiring_seed, word_seed = np.random.SeedSequence(recipe.seed).spawn(2)
     rng = np.random.default_rng(wiring_seed)
     wiring = _Wiring.draw(recipe, rng)
-    edges = _draw_edges(recipe, wiring, rng)
+    edges = _draw_edges(recipe, wiring, rng, told)
     notes = []
     if len(edges) < recipe.num_edges:
         notes.append(
             f"drew {len(edges):,} edges instead of {recipe.num_edges:,}: more do not "
             "fit beside the largest degree"
         )
+    community = wiring.community
+    del wiring
     return Graph.from_indices(
         nodes,
         edges,
-        attributes=_draw_words(recipe, wiring.community, word_seed),
-        labels=wiring.community,
+        attributes=_draw_words(recipe, community, word_seed, told),
+        labels=community,
         notes=notes,
     )
+
+
+class _Told:
+    """What has been drawn, for a bar."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self.done = progress, total, 0
+
+    def reach(self, done: int) -> None:
+        """Say how much there is."""
+        self.done = done
+        if self._progress is not None:
+            self._progress(min(done, self._total), self._total)
+
+
+# Draws that are made together. Generators give the same numbers in one go and in
+# pieces, so that nothing depends on it but memory.
+_BLOCK = 1 << 21
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,24 +332,34 @@ class _Wiring:
             bounds=np.concatenate([[0], np.cumsum(members)]),
         )
 
-    def starts(self, rng: np.random.Generator) -> IntArray:
+    def starts(self, rng: np.random.Generator) -> NodeArray:
         """Draw one end of every edge: each node about half of its expected degree."""
         whole = np.floor(self.weights / 2 + rng.random(len(self.weights)))
-        nodes = np.repeat(np.arange(len(whole)), whole.astype(np.int64))
-        shuffled: IntArray = rng.permutation(nodes)
+        nodes = np.arange(len(whole), dtype=np.int32)
+        shuffled = np.repeat(nodes, whole.astype(np.int64))
+        rng.shuffle(shuffled)
         return shuffled
 
-    def anyone(self, count: int, rng: np.random.Generator) -> IntArray:
+    def anyone(self, count: int, rng: np.random.Generator) -> NodeArray:
         """Draw nodes in proportion to their weights."""
-        return self._at(rng.random(count) * self.totals[-1])
+        drawn = np.empty(count, dtype=np.int32)
+        for some in _blocks(count):
+            places = rng.random(some.stop - some.start) * self.totals[-1]
+            drawn[some] = self._at(places)
+        return drawn
 
-    def partners(self, nodes: IntArray, rng: np.random.Generator) -> IntArray:
+    def partners(self, nodes: NodeArray, rng: np.random.Generator) -> NodeArray:
         """Draw whom nodes are joined to, in their community or anywhere."""
-        stay = rng.random(len(nodes)) < self.inside[nodes]
-        home = self.community[nodes]
-        low = np.where(stay, self.totals[self.bounds[home]], 0.0)
-        high = np.where(stay, self.totals[self.bounds[home + 1]], self.totals[-1])
-        return self._at(low + rng.random(len(nodes)) * (high - low))
+        stays = np.empty(len(nodes), dtype=bool)
+        for some in _blocks(len(nodes)):
+            stays[some] = rng.random(some.stop - some.start) < self.inside[nodes[some]]
+        drawn = np.empty(len(nodes), dtype=np.int32)
+        for some in _blocks(len(nodes)):
+            stay, home = stays[some], self.community[nodes[some]]
+            low = np.where(stay, self.totals[self.bounds[home]], 0.0)
+            high = np.where(stay, self.totals[self.bounds[home + 1]], self.totals[-1])
+            drawn[some] = self._at(low + rng.random(len(home)) * (high - low))
+        return drawn
 
     def _at(self, places: FloatArray) -> IntArray:
         found = np.searchsorted(self.totals, places, side="right") - 1
@@ -313,15 +367,15 @@ class _Wiring:
 
 
 def _draw_edges(
-    recipe: GraphRecipe, wiring: _Wiring, rng: np.random.Generator
-) -> IntArray:
+    recipe: GraphRecipe, wiring: _Wiring, rng: np.random.Generator, told: _Told
+) -> NodeArray:
     base = recipe.num_edges - round(recipe.closure * recipe.num_edges)
     starts = wiring.starts(rng)
-    drawn = _Drawn(recipe)
-    ends = wiring.partners(starts[:base], rng)
-    drawn.add(starts[:base], ends, base)
+    drawn = _Drawn(recipe, told)
+    drawn.add(starts[:base], wiring.partners(starts[:base], rng), base)
     _top_up(drawn, wiring, base, rng)
     drawn.add(*_closing(drawn.edges, starts[base:], recipe.nodes, rng))
+    del starts
     _top_up(drawn, wiring, recipe.num_edges, rng)
     return drawn.edges
 
@@ -339,17 +393,21 @@ def _top_up(
 
 
 def _closing(
-    edges: IntArray, nodes: IntArray, n: int, rng: np.random.Generator
-) -> tuple[IntArray, IntArray]:
+    edges: NodeArray, nodes: NodeArray, n: int, rng: np.random.Generator
+) -> tuple[NodeArray, NodeArray]:
     """Join nodes to a random neighbour of a random neighbour."""
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    bounds = np.searchsorted(ends[:, 0], np.arange(n + 1))
+    ends = np.concatenate([edges[:, 0], edges[:, 1]])
+    order = np.argsort(ends, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
+    neighbours = np.concatenate([edges[:, 1], edges[:, 0]])[order]
+    del ends, order
 
-    def step(at: IntArray) -> IntArray:
-        degree = bounds[at + 1] - bounds[at]
-        chosen = (rng.random(len(at)) * degree).astype(np.int64)
-        following: IntArray = ends[bounds[at] + chosen, 1]
+    def step(at: NodeArray) -> NodeArray:
+        following = np.empty_like(at)
+        for some in _blocks(len(at)):
+            first, last = bounds[at[some]], bounds[at[some] + 1]
+            chosen = (rng.random(len(first)) * (last - first)).astype(np.int64)
+            following[some] = neighbours[first + chosen]
         return following
 
     nodes = nodes[bounds[nodes + 1] > bounds[nodes]]
@@ -359,35 +417,55 @@ def _closing(
 class _Drawn:
     """Distinct edges in the order in which they were drawn, degrees bounded."""
 
-    def __init__(self, recipe: GraphRecipe) -> None:
+    def __init__(self, recipe: GraphRecipe, told: _Told) -> None:
         self._n, self._limit = recipe.nodes, recipe.largest_degree
         self._most = recipe.num_edges
-        self.edges: IntArray = np.empty((0, 2), dtype=np.int64)
+        self._told = told
+        self._keys: IntArray = np.empty(0, dtype=np.int64)  # of the edges, sorted
+        self._degrees = np.zeros(recipe.nodes, dtype=np.int64)
+        self.edges: NodeArray = np.empty((0, 2), dtype=np.int32)
 
-    def add(self, u: IntArray, v: IntArray, target: int | None = None) -> None:
+    def add(self, u: NodeArray, v: NodeArray, target: int | None = None) -> None:
         """Add edges that are new, until there are ``target``."""
-        pairs = np.stack([u, v], axis=1)[u != v]
-        pairs = canonical_pairs(pairs, directed=False)
-        both = np.concatenate([self.edges, pairs])
-        _, first = np.unique(pair_keys(both, self._n), return_index=True)
-        both = self._within_limit(both[np.sort(first)])
-        self.edges = both[: self._most if target is None else target]
+        low, high = np.minimum(u, v), np.maximum(u, v)
+        keys = low * np.int64(self._n) + high
+        keys = keys[low != high]
+        del low, high
+        distinct, first = np.unique(keys, return_index=True)
+        place = np.searchsorted(self._keys, distinct)
+        place[place == len(self._keys)] = 0
+        if len(self._keys):
+            first = first[self._keys[place] != distinct]
+        del distinct, place
+        keys = keys[np.sort(first)]
+        keys = keys[self._within_limit(keys)]
+        keys = keys[: (self._most if target is None else target) - len(self.edges)]
+        new = np.empty((len(keys), 2), dtype=np.int32)
+        new[:, 0], new[:, 1] = np.divmod(keys, self._n)
+        self._degrees += np.bincount(new.ravel(), minlength=self._n)
+        self._keys = np.concatenate([self._keys, np.sort(keys)])
+        self._keys.sort(kind="stable")  # two sorted runs: one merge
+        self.edges = np.concatenate([self.edges, new])
+        self._told.reach(len(self.edges))
 
-    def _within_limit(self, edges: IntArray) -> IntArray:
-        """Drop the last edges of nodes that have too many."""
-        ends = edges.ravel()
-        degrees = np.bincount(ends, minlength=self._n)
+    def _within_limit(self, keys: IntArray) -> npt.NDArray[np.bool_]:
+        """Tell which edges stay: not the last ones of nodes that have too many."""
+        ends = np.stack(np.divmod(keys, self._n), axis=1).ravel()
+        degrees = self._degrees + np.bincount(ends, minlength=self._n)
         full = np.flatnonzero(degrees[ends] > self._limit)
-        if not len(full):
-            return edges
         full = full[np.argsort(ends[full], kind="stable")]
         start = np.searchsorted(ends[full], ends[full])
-        late = full[np.arange(len(full)) - start >= self._limit]
-        return np.delete(edges, np.unique(late // 2), axis=0)
+        rank = np.arange(len(full)) - start + self._degrees[ends[full]]
+        stay = np.ones(len(keys), dtype=bool)
+        stay[full[rank >= self._limit] // 2] = False
+        return stay
 
 
 def _draw_words(
-    recipe: GraphRecipe, community: IntArray, seed: np.random.SeedSequence
+    recipe: GraphRecipe,
+    community: IntArray,
+    seed: np.random.SeedSequence,
+    told: _Told,
 ) -> sp.csr_array | None:
     """Draw a sparse binary matrix: words of the community's topic, and any words."""
     if recipe.attributes == 0:
@@ -396,16 +474,41 @@ def _draw_words(
     n, r = recipe.nodes, recipe.attributes
     topics = rng.integers(0, r, size=(recipe.num_communities, recipe.topic_size))
     per_node = np.maximum(1, rng.poisson(recipe.words, size=n))
-    nodes = np.repeat(np.arange(n), per_node)
+    total = int(per_node.sum())
     # Some words are common and most are rare, as in any language.
     popularity = np.cumsum(1.0 / (np.arange(r) + 10.0))
-    drawn = rng.random(len(nodes)) * popularity[-1]
-    words = np.minimum(np.searchsorted(popularity, drawn, side="right"), r - 1)
-    own = np.flatnonzero(rng.random(len(nodes)) < recipe.signal)
-    place = rng.integers(0, recipe.topic_size, size=len(own))
-    words[own] = topics[community[nodes[own]], place]
-    keys = np.unique(nodes * r + words)
-    nodes, words = np.divmod(keys, r)
-    indptr = np.searchsorted(nodes, np.arange(n + 1))
-    ones = np.ones(len(keys), dtype=np.float32)
+    # All words are drawn first, then whose are of a topic, then which of it.
+    flags, places = _ahead(rng, total), _ahead(rng, 2 * total)
+    found = np.empty(total, dtype=np.int64)
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    step = max(1, int(_BLOCK / recipe.words))
+    edges = told.done
+    for at in range(0, n, step):
+        some = np.arange(at, min(at + step, n))
+        nodes = np.repeat(some, per_node[some])
+        drawn = rng.random(len(nodes)) * popularity[-1]
+        words = np.minimum(np.searchsorted(popularity, drawn, side="right"), r - 1)
+        own = np.flatnonzero(flags.random(len(nodes)) < recipe.signal)
+        place = places.integers(0, recipe.topic_size, size=len(own))
+        words[own] = topics[community[nodes[own]], place]
+        keys = np.unique(nodes * r + words)
+        start = indptr[at]
+        found[start : start + len(keys)] = keys % r
+        indptr[some + 1] = start + np.searchsorted(keys, (some + 1) * r)
+        told.reach(edges + int(indptr[some[-1] + 1]))
+    words = found[: indptr[-1]]
+    ones = np.ones(len(words), dtype=np.float32)
     return sp.csr_array((ones, words, indptr), shape=(n, r))
+
+
+def _ahead(rng: np.random.Generator, draws: int) -> np.random.Generator:
+    """Return what a generator will be after so many numbers between 0 and 1."""
+    now: Any = rng.bit_generator.state
+    ahead = np.random.PCG64()
+    ahead.state = now
+    ahead.advance(draws)
+    # Half of a number may be left over from whole ones; advance() forgets it.
+    left = {key: now[key] for key in ("has_uint32", "uinteger")}
+    moved: Any = {**ahead.state, **left}
+    ahead.state = moved
+    return np.random.Generator(ahead)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from gelato.errors import InputError, OutputError
 from gelato.graph import Graph
 from gelato.io.delimited import read_bytes
-from gelato.io.write import write_bytes_atomic
+from gelato.io.write import write_file_atomic
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _CSR = ("attr_data", "attr_indices", "attr_indptr", "attr_shape")
@@ -246,9 +246,9 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         arrays["notes"] = _texts([note.rstrip("\0") for note in graph.notes], path)
     if graph.reading is not None:
         arrays["reading"] = np.array(json.dumps(graph.reading))
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return write_bytes_atomic(path, buffer.getvalue())
+    return write_file_atomic(
+        path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
+    )
 
 
 def _stored_ids(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,10 +31,21 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
     OutputError
         With the path and the reason; nothing half-written is left behind.
     """
+    return write_file_atomic(path, lambda file: file.write(data))
+
+
+def write_file_atomic(
+    path: str | os.PathLike[str], write: Callable[[BinaryIO], object]
+) -> Path:
+    """Let something write to a file, completely or not at all.
+
+    For what should never be in memory as a whole; else see
+    :func:`write_bytes_atomic`.
+    """
     try:
         target = Path(path).resolve()  # a link keeps pointing to the written file
         _refuse_unwritable(target, path)
-        _replace(target, data)
+        _replace(target, write)
     except (OSError, ValueError) as error:
         if isinstance(error, OutputError):
             raise
@@ -77,13 +88,13 @@ def _refuse_unwritable(target: Path, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, write: Callable[[BinaryIO], object]) -> None:
     # Not tempfile: its files are private, while a result should follow the umask.
     name = f".{target.name[:100]}.{secrets.token_hex(6)}.tmp"
     temporary = target.with_name(name)
     try:
         with temporary.open("xb") as file:
-            file.write(data)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -131,15 +142,30 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> Path:
             f"{path}: the suffix {suffix!r} is not known.",
             hint=f"Choose one of: {', '.join(_WRITERS)}.",
         )
-    try:
-        data = writer(_plain_frame(table))
-    except GelatoError:
-        raise
-    except Exception as error:  # whatever a serialiser finds wrong
-        raise OutputError(
-            f"{path} cannot be written: {error}.", hint="Check the table's columns."
-        ) from error
-    return write_bytes_atomic(path, data)
+    frame = _plain_frame(table)
+
+    def write(file: BinaryIO) -> None:
+        try:
+            writer(frame, file)
+        except GelatoError:
+            raise
+        except Exception as error:  # whatever a serialiser finds wrong
+            _refuse_system_error(error)
+            raise OutputError(
+                f"{path} cannot be written: {error}.", hint="Check the table's columns."
+            ) from error
+
+    return write_file_atomic(path, write)
+
+
+def _refuse_system_error(error: Exception) -> None:
+    """Raise what the system said, a full disk for one, where polars reworded it."""
+    found = re.search(r"os error (\d+)", str(error))
+    if found is not None:
+        number = int(found[1])
+        raise OSError(number, os.strerror(number)) from error
+    if isinstance(error, OSError):
+        raise error
 
 
 def _plain_frame(table: Any) -> pl.DataFrame:
@@ -159,7 +185,7 @@ def _plain_frame(table: Any) -> pl.DataFrame:
     return frame.with_columns(objects)
 
 
-def _delimited(frame: pl.DataFrame, separator: str) -> bytes:
+def _delimited(frame: pl.DataFrame, file: BinaryIO, separator: str) -> None:
     import polars as pl
 
     lists = [
@@ -169,7 +195,7 @@ def _delimited(frame: pl.DataFrame, separator: str) -> bytes:
     ]
     safe = guarded(frame.with_columns(lists))
     safe = safe.rename(dict(zip(safe.columns, _guarded_names(safe), strict=True)))
-    return safe.write_csv(separator=separator).encode("utf-8")
+    safe.write_csv(file, separator=separator)
 
 
 def _guarded_names(frame: pl.DataFrame) -> list[str]:
@@ -183,18 +209,12 @@ def _guarded_names(frame: pl.DataFrame) -> list[str]:
     return names
 
 
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
-
-
-_WRITERS: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
-    ".csv": lambda frame: _delimited(frame, ","),
-    ".tsv": lambda frame: _delimited(frame, "\t"),
-    ".parquet": _parquet,
-    ".json": lambda frame: frame.write_json().encode("utf-8"),
-    ".jsonl": lambda frame: frame.write_ndjson().encode("utf-8"),
+_WRITERS: Mapping[str, Callable[[pl.DataFrame, Any], None]] = {
+    ".csv": lambda frame, file: _delimited(frame, file, ","),
+    ".tsv": lambda frame, file: _delimited(frame, file, "\t"),
+    ".parquet": lambda frame, file: frame.write_parquet(file),
+    ".json": lambda frame, file: frame.write_json(file),
+    ".jsonl": lambda frame, file: frame.write_ndjson(file),
 }
 
 
