@@ -86,7 +86,7 @@ def test_words_in_pieces_are_the_same(gelato, tmp_path, monkeypatch):
 def test_what_a_graph_takes_is_told_or_refused(gelato, tmp_path, monkeypatch):
     monkeypatch.setattr(verb, "_LARGE", 10**5)
     said = gelato("data", "make", "e.csv", "--nodes", 1000)
-    assert "3,000 edges and about 12,000 words takes about 0 MB of memory" in said.err
+    assert "3,000 edges and 12,000 words take about 0 MB of memory" in said.err
     refused = gelato("data", "make", "f.csv", "--nodes", 10**8, "--average-degree", 999)
     assert refused.code == 2
     assert "GB of memory" in refused.err

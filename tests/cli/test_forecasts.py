@@ -45,6 +45,16 @@ def test_too_little_is_refused_up_front(gelato, graph_file, tmp_path, verb):
     assert [path.name for path in tmp_path.iterdir()] == [graph_file]
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "predict", "run"])
+@pytest.mark.parametrize("name", ["e.csv", "e.parquet", "e.npz"])
+def test_files_larger_than_the_limit_are_not_read(gelato, verb, name):
+    assert gelato("data", "make", name, "--nodes", 5000).code == 0
+    said = gelato(verb, "--edges", name, "--model", "ac", "--memory", "100K")
+    assert said.code == 2
+    assert f"Reading {name} takes about" in said.err
+    assert "--memory allows 0 MB" in said.err
+
+
 def test_enough_changes_nothing(gelato, graph_file):
     options = ("--edges", graph_file, "--model", "ac", "--json")
     plain = gelato("evaluate", *options)

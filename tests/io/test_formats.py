@@ -1,5 +1,6 @@
 """scipy, networkx, PyG and npz: in and out."""
 
+import mmap
 import os
 import warnings
 from pathlib import Path
@@ -17,6 +18,7 @@ from gelato.io import (
     from_networkx,
     from_pyg,
     from_scipy,
+    npz,
     read_npz,
     to_networkx,
     to_pyg,
@@ -194,6 +196,49 @@ def test_pyg_details():
     ):
         with pytest.raises(InputError):
             from_pyg(wrong)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    "per_edge", [{}, {"weights": [2, 1, 3]}, {"times": [0, -1, 2]}]
+)
+def test_large_npz_files_are_mapped(tmp_path, monkeypatch, directed, per_edge):
+    monkeypatch.setattr(npz, "_MAPPED", 1)
+    pairs = [(0, 1), (0, 3), (1, 2)]
+    graph = Graph.from_indices(5, pairs, directed=directed, **per_edge)
+    path = write_npz(graph, tmp_path / "g.npz", compressed=False)
+    back = read_npz(path)
+    assert back.edges.tolist() == graph.edges.tolist()
+    assert isinstance(mapped_by(back.edges), mmap.mmap)
+    assert back.edges.flags.c_contiguous
+    for name in per_edge:
+        assert getattr(back, name).tolist() == getattr(graph, name).tolist()
+        assert isinstance(mapped_by(getattr(back, name)), mmap.mmap)
+    before = path.read_bytes()
+    back.edges[0] = (3, 4)  # copied on write
+    assert path.read_bytes() == before
+    small = write_npz(graph, tmp_path / "h.npz")
+    assert read_npz(small).edges.tolist() == graph.edges.tolist()
+
+
+def mapped_by(array):
+    """Return what an array's memory belongs to in the end."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_npz_files_of_others_are_merged(tmp_path, monkeypatch, compressed):
+    monkeypatch.setattr(npz, "_MAPPED", 1)
+    save = np.savez_compressed if compressed else np.savez
+    ends = np.array([[3, 1, 2, 0], [1, 3, 2, 1]])
+    save(tmp_path / "g.npz", edge_index=ends, num_nodes=4, weights=[1.0, 2, 5, 0])
+    graph = read_npz(tmp_path / "g.npz")
+    assert (graph.edges.tolist(), graph.weights.tolist()) == ([[1, 3]], [3.0])
+    save(tmp_path / "g.npz", edge_index=ends[:, :1], num_nodes=4, weights=[np.nan])
+    with pytest.raises(InputError, match="nan among its weights"):
+        read_npz(tmp_path / "g.npz")
 
 
 def test_npz_refuses_ids_it_cannot_keep(tmp_path):

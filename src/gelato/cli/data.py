@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _LARGE = 10**9  # bytes that deserve a note
+_MANY = 5_000_000  # edges
 _NODES = 1 << 18  # whose words are written out together
 _NAME = argument("NAME", "A graph of 'gelato data list'.")
 # Origin to what it means for the user.
@@ -188,20 +189,16 @@ def _tell_size(console: Console, recipe: GraphRecipe) -> None:
     import psutil
 
     needed, free = recipe.peak_bytes, psutil.virtual_memory().available
+    words = f" and {text.plural(recipe.num_words, 'word')}" if recipe.num_words else ""
+    edges = text.plural(recipe.num_edges, "edge")
+    said = f"{edges}{words} take about {text.size(needed)} of memory to draw"
     if needed > free:
         raise UsageError(
-            f"{text.plural(recipe.nodes, 'node')} with "
-            f"{text.plural(recipe.num_edges, 'edge')} and "
-            f"{text.plural(recipe.num_words, 'word')} need about {text.size(needed)} "
-            f"of memory, and {text.size(free)} are free.",
+            f"{said}, and {text.size(free)} are free.",
             hint="Draw fewer nodes, or no words: --num-attributes 0.",
         )
     if needed >= _LARGE:
-        console.note(
-            f"drawing {text.plural(recipe.num_edges, 'edge')} and about "
-            f"{text.plural(recipe.num_words, 'word')} takes about "
-            f"{text.size(needed)} of memory."
-        )
+        console.note(f"{said}.")
 
 
 def _check_files(
@@ -237,7 +234,9 @@ def _write(graph: Graph, file: Path, attributes: Path | None) -> list[Path]:
     from gelato.io import to_frame, write_npz, write_table
 
     if file.suffix.lower() == ".npz":
-        return [write_npz(graph, file)]
+        # Large ones are mapped when they are read, which compressed ones cannot be.
+        small = graph.num_edges < _MANY
+        return [write_npz(graph, file, compressed=small)]
     # Attributes first: edges alone would look like a finished graph.
     written = []
     if attributes is not None:

@@ -12,6 +12,7 @@ from gelato.cli.forecasts import (
     MEMORY,
     RANKING_KERNELS,
     give_forecasts,
+    refuse_large_files,
     respect_memory,
     tell_compilation,
     tell_long_run,
@@ -125,6 +126,7 @@ def evaluate(
     if folder is None:
         name = model.model or "ac"
         made = make_model(name, model)
+        refuse_large_files(memory, data)
         loaded, full_split = load_split(data, split, console)
         require_positives(full_split, part)  # type: ignore[arg-type]
         if part == "test" and not run.dry_run:

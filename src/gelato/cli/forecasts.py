@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gelato import text
 from gelato.cli.console import Console, make_facts, make_table
-from gelato.cli.options import OUTPUT, option
+from gelato.cli.options import OUTPUT, DataOptions, option
 from gelato.cli.progress import is_trained, watch_notes
 from gelato.errors import UsageError
 
@@ -307,6 +307,27 @@ def parse_size(given: str) -> int:
         )
     unit = _BINARY[found[2]] if found[3] else _UNITS[found[2]]
     return int(float(found[1]) * unit)
+
+
+def refuse_large_files(limit: str | None, data: DataOptions) -> None:
+    """Refuse files of which a limit does not even hold the graph, before reading."""
+    from gelato.io.npz import npz_bytes
+    from gelato.io.tables import reading_bytes
+
+    if limit is None:
+        return
+    allowed = parse_size(limit)
+    for path in (data.edges, *(data.attributes or ())):
+        if path is None or not path.is_file():
+            continue  # whoever reads it will say so
+        is_npz = path.suffix.lower() == ".npz"
+        needed = npz_bytes(path) if is_npz else reading_bytes(path)
+        if needed > allowed:
+            raise UsageError(
+                f"Reading {path} takes about {text.size(needed)} of memory, and "
+                f"--memory allows {text.size(allowed)}.",
+                hint="Allow more, or give a smaller graph.",
+            )
 
 
 def respect_memory(

@@ -13,6 +13,7 @@ from gelato.cli.forecasts import (
     SELECTING_KERNELS,
     forecast_model,
     give_forecasts,
+    refuse_large_files,
     respect_memory,
     tell_compilation,
     tell_long_run,
@@ -98,6 +99,7 @@ def predict(
     check_output_file(file, TABLE_SUFFIXES)
     _refuse_mixed(asked, rule)
     refuse_mixed_rule(rule)
+    refuse_large_files(memory, data)
     made, loaded = _model_and_graph(console, data, model, rule, folder)
     graph = loaded.graph
     console.note(*graph.notes)

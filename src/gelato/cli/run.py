@@ -13,6 +13,7 @@ from gelato.cli.forecasts import (
     MEMORY,
     SELECTING_KERNELS,
     TRAINING_KERNELS,
+    refuse_large_files,
     respect_memory,
     tell_compilation,
 )
@@ -64,6 +65,7 @@ def run_all(
     made = named_model(model, choice)
     if folder is not None and not run.dry_run:
         look_into_folder(folder, resume=False, overwrite=overwrite)
+    refuse_large_files(memory, data)
     loaded, parts = load_split(data, split, console, sides)
     console.note(*loaded.graph.notes)
     trained = made is None or is_trained(made)

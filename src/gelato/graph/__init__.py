@@ -14,6 +14,7 @@ from gelato.graph.graph import (
     as_id_array,
     canonical_pairs,
     find_pairs,
+    is_canonical,
     pair_keys,
     unknown_node,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "as_id_array",
     "canonical_pairs",
     "find_pairs",
+    "is_canonical",
     "pair_keys",
     "unknown_node",
 ]

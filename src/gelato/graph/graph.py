@@ -414,6 +414,16 @@ def _is_increasing(edges: IntArray, n: int) -> bool:
     return all(bool(np.all(np.diff(pair_keys(block, n)) > 0)) for block in blocks)
 
 
+def is_canonical(edges: IntArray, n: int, *, directed: bool) -> bool:
+    """Tell whether an (m, 2) int64 array is kept by a graph as it is."""
+    if not len(edges):
+        return True
+    u, v = edges.T
+    apart = u != v if directed else u < v
+    inside = edges.min() >= 0 and edges.max() < n
+    return bool(inside and apart.all() and _is_increasing(edges, n))
+
+
 def _all_finite(values: Any) -> bool:
     """Look in blocks: attributes may be many, or a file mapped into memory."""
     step = max(1, _BLOCK // max(1, values[:1].size))

@@ -27,14 +27,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file that exists, is a file and is not empty."""
+def read_bytes(path: Path, most: int = -1) -> bytes:
+    """Return the content of a file that exists, is a file and is not empty.
+
+    Or only its first bytes, ``most`` of them.
+    """
     try:
         if path.is_dir():
             raise InputError(
                 f"{path} is a directory, not a file.", hint="Name a file inside it."
             )
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(most)
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.", hint=_nearest(path)) from None
     except (OSError, ValueError) as error:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gelato.errors import InputError, OutputError
-from gelato.graph import Graph
+from gelato.graph import Graph, is_canonical
 from gelato.io.delimited import read_bytes
 from gelato.io.write import write_file_atomic
 
@@ -46,12 +48,17 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise _wrong(file, f"edge_index has shape {edges.shape}, not (2, m)")
     flag = _scalar(arrays, "directed", file) if "directed" in arrays else 0
+    per_edge = {
+        name: _per_row(arrays, name, edges.shape[1], file)
+        for name in ("weights", "times")
+    }
+    # Edges that a graph wrote need no merging, and no second copy.
+    ready = _ready(edges.T, num_nodes, per_edge, directed=bool(flag))
+    given = {"edges": edges.T, **per_edge}
     try:
         graph = Graph.from_indices(
             num_nodes,
-            edges.T,
-            weights=_per_row(arrays, "weights", edges.shape[1], file),
-            times=_per_row(arrays, "times", edges.shape[1], file),
+            **(given if ready is None else {"edges": ()}),
             attributes=_attributes(arrays, num_nodes, file),
             ids=_ids(arrays, num_nodes, file),
             directed=bool(flag),
@@ -64,23 +71,85 @@ def read_npz(path: str | os.PathLike[str]) -> Graph:
             ends = np.stack([sides == 0, sides == 1])
         if ends is not None and ends.dtype != bool:
             raise _wrong(file, "ends is not an array of truth values")
-        return replace(graph, sides=sides, ends=ends, reading=_reading(arrays, file))
+        more: dict[str, Any] = {"sides": sides, "ends": ends}
+        more |= {"reading": _reading(arrays, file)} | (ready or {})
+        return replace(graph, **more)
     except InputError as error:
         if str(file) in error.problem:
             raise
         raise InputError(f"{file}: {error.problem}", hint=error.hint) from error
 
 
+def npz_bytes(path: Path) -> int:
+    """Return the memory that the arrays of an npz file take."""
+    try:
+        with zipfile.ZipFile(path) as stored:
+            return sum(entry.file_size for entry in stored.infolist())
+    except (OSError, zipfile.BadZipFile):
+        return 0  # whoever reads it will say why
+
+
+def _ready(
+    pairs: np.ndarray[Any, Any], n: int, per_edge: dict[str, Any], *, directed: bool
+) -> dict[str, Any] | None:
+    """Return edges, weights and times as a graph keeps them, if that is what they are.
+
+    Not the weights and times that no graph has: they are refused elsewhere.
+    """
+    if not pairs.flags.c_contiguous or not is_canonical(pairs, n, directed=directed):
+        return None
+    ready: dict[str, Any] = {"edges": pairs}
+    for name, values in per_edge.items():
+        if values is None:
+            continue
+        least = 0 if name == "weights" else -np.inf
+        if not np.all((values > least) & (values < np.inf)):
+            return None
+        ready[name] = values.astype(np.float64, copy=False)
+    return ready
+
+
 def _load(path: Path) -> Arrays:
-    data = read_bytes(path)
+    regular = path.is_file()  # a pipe is read once, from its start to its end
+    data = read_bytes(path, 2 if regular else -1)
     if data[:2] != b"PK":
         raise _wrong(path, "it is not an npz file")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+        with (
+            path.open("rb") if regular else io.BytesIO(data) as source,
+            np.load(source, allow_pickle=False) as stored,
+        ):
+            if not regular:
+                return {name: stored[name] for name in stored.files}
+            return {name: _array(path, stored, name) for name in stored.files}
     except Exception as error:  # zip, zlib and numpy each fail in their own ways
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _wrong(path, f"it is damaged ({reason})") from error
+
+
+# Arrays of so many bytes are mapped where they are not compressed: processes share
+# them, and there is no second copy. Smaller ones are checked against their sums.
+_MAPPED = 1 << 24
+_PER_EDGE = ("edge_index", "weights", "times")
+
+
+def _array(path: Path, stored: Any, name: str) -> np.ndarray[Any, Any]:
+    """Return an array of an npz file, mapped into memory if it is large."""
+    entry = stored.zip.NameToInfo.get(f"{name}.npy")
+    plain = entry is not None and entry.compress_type == zipfile.ZIP_STORED
+    if name not in _PER_EDGE or not plain or entry.file_size < _MAPPED:
+        return np.asarray(stored[name])
+    with path.open("rb") as file:
+        file.seek(entry.header_offset + 26)  # the lengths of the name and of extras
+        file.seek(sum(struct.unpack("<HH", file.read(4))), os.SEEK_CUR)
+        if np.lib.format.read_magic(file) != (1, 0):
+            return np.asarray(stored[name])
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        start = file.tell()
+    # Copied on write: whoever changes it changes no file and no other process.
+    return np.asarray(
+        np.memmap(path, dtype, "c", start, shape, "F" if fortran else "C")
+    )
 
 
 def _wrong(path: Path, problem: str) -> InputError:
@@ -96,7 +165,7 @@ def _integers(arrays: Arrays, name: str, path: Path) -> np.ndarray[Any, Any]:
         raise _wrong(path, f"{name} holds {array.dtype}, not integers")
     if array.size and array.dtype.kind == "u" and int(array.max()) >= 2**63:
         raise _wrong(path, f"{name} holds {array.max()}, which is too large")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _scalar(arrays: Arrays, name: str, path: Path) -> int:
@@ -211,8 +280,20 @@ def _reading(arrays: Arrays, path: Path) -> dict[str, Any] | None:
     return reading
 
 
-def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
+def write_npz(
+    graph: Graph, path: str | os.PathLike[str], *, compressed: bool = True
+) -> Path:
     """Write a graph to an npz file that :func:`read_npz` gives back unchanged.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph to write.
+    path : path
+        Where to.
+    compressed : bool
+        Whether the file is to be small. A large one that is not is written and read
+        faster, and its edges are mapped into memory: processes share them.
 
     Raises
     ------
@@ -246,8 +327,9 @@ def write_npz(graph: Graph, path: str | os.PathLike[str]) -> Path:
         arrays["notes"] = _texts([note.rstrip("\0") for note in graph.notes], path)
     if graph.reading is not None:
         arrays["reading"] = np.array(json.dumps(graph.reading))
+    save = np.savez_compressed if compressed else np.savez
     return write_file_atomic(
-        path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays)
+        path, lambda file: save(file, allow_pickle=False, **arrays)
     )
 
 
