@@ -3,7 +3,7 @@
 The plain way reads the file with polars, numbers the ids with numpy (pandas for text),
 and sorts the edges: some lines that anybody would write. Both give the same edges.
 Files have random edges between a fifth as many nodes, and are written in pieces. A way
-that needs more than ``--limit`` gigabytes fails, and is recorded as not fitting. Writes
+whose resident memory passes ``--limit`` gigabytes is stopped, and recorded as null. Writes
 ``results/benchmarks/reading.json``, in which a new run replaces the sizes it measured.
 
     python benchmarks/reading.py [1000000 5000000 20000000 50000000] [--kinds int,text]
@@ -12,15 +12,18 @@ that needs more than ``--limit`` gigabytes fails, and is recorded as not fitting
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -49,14 +52,13 @@ edges = np.stack([keys // len(ids), keys % len(ids)], axis=1)
 """,
 }
 MEASURED = """
-import hashlib, json, resource, sys, time
+import hashlib, json, sys, time
 import numpy as np, polars as pl
 from gelato.io import read_graph
 from gelato.storage import peak_bytes
-path, kind, way, limit = sys.argv[1:]
+path, kind, way = sys.argv[1:]
 if way == "plain":
     import pandas as pd
-resource.setrlimit(resource.RLIMIT_DATA, 2 * (int(float(limit) * 1e9),))
 started = time.perf_counter()
 {code}
 seconds, peak = time.perf_counter() - started, peak_bytes()
@@ -81,18 +83,24 @@ def write_edges(path: Path, rows: int, kind: str) -> None:
 
 
 def measure(path: Path, kind: str, way: str, limit: float) -> dict[str, Any] | None:
-    """Return what a fresh process needs, None if it does not fit."""
-    code = MEASURED.format(code=WAYS[way])
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path), kind, way, str(limit)],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip() or str(done.returncode)).splitlines()[-1]
-        print(f"{way}: {reason}")
-        return None
-    seconds, peak, edges, same = json.loads(done.stdout)
+    """Return what a fresh process needs, None if that is more than the limit."""
+    command = [sys.executable, "-c", MEASURED.format(code=WAYS[way])]
+    with subprocess.Popen(
+        [*command, str(path), kind, way], stdout=subprocess.PIPE, text=True
+    ) as child:
+        watched = psutil.Process(child.pid)
+        while child.poll() is None:
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                if watched.memory_info().rss > limit * 1e9:
+                    child.kill()
+                    child.wait()
+                    return None
+            time.sleep(0.05)
+        assert child.stdout is not None
+        printed = child.stdout.read()
+    if child.returncode:
+        raise SystemExit(f"{way} failed on {kind} ids: see above.")
+    seconds, peak, edges, same = json.loads(printed)
     return {"seconds": seconds, "peak_mb": peak, "edges": edges, "edges_sha256": same}
 
 

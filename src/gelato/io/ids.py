@@ -152,7 +152,8 @@ def _text_ids(
             f"{table.name}: {plural(len(odd), 'id')} in column {column!r} read "
             f"{first!r}, which became a node; empty the cells if it means no id"
         )
-    return Ids("text", stripped, from_text=table.is_text, codes=codes), notes
+    values = stripped if len(changed) else texts  # one of them is let go
+    return Ids("text", values, from_text=table.is_text, codes=codes), notes
 
 
 def _rows_of(
@@ -413,10 +414,15 @@ def _number_texts(
     # Codes of an Enum are positions in its list of values: one hash per id.
     places = pl.Enum(distinct)
     codes = [
-        pl.Series(column, dtype=pl.String).cast(places).to_physical().to_numpy()
+        pl.Series(column, dtype=pl.String)
+        .cast(places)
+        .to_physical()
+        .to_numpy()
+        .astype(np.int32)
         for column in columns
     ]
-    return [part.astype(np.int32) for part in codes], _text_array(distinct)
+    del filled, places  # a second table of all ids
+    return codes, _text_array(distinct)
 
 
 def _text_array(texts: pl.Series) -> npt.NDArray[Any]:
