@@ -3,8 +3,8 @@
 The plain way reads the file with polars, numbers the ids with numpy (pandas for text),
 and sorts the edges: some lines that anybody would write. Both give the same edges.
 Files have random edges between a fifth as many nodes, and are written in pieces. A way
-whose resident memory passes ``--limit`` gigabytes is stopped, and recorded as null. Writes
-``results/benchmarks/reading.json``, in which a new run replaces the sizes it measured.
+whose resident memory passes ``--limit`` gigabytes is stopped, and recorded as null.
+Writes ``results/benchmarks/reading.json``; a new run replaces the sizes it measured.
 
     python benchmarks/reading.py [1000000 5000000 20000000 50000000] [--kinds int,text]
 """
