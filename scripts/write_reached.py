@@ -113,8 +113,7 @@ def leaderboard() -> str:
         lines = [f"| {i} | {text} |" for i, (_, text, _) in enumerate(found, 1)]
         notes = [f"- {note}" for _, _, note in found if note]
         head = [
-            "| | method | AP, all pairs | 95 % | AUC, all pairs | AP, sampled "
-            "| AUC, degree-corrected | MRR, HeaRT | runs |",
+            "| | method | AP | 95 % | AUC | BIASED AP | degree AUC | HeaRT MRR | runs |",
             "|---:|---|---:|---:|---:|---:|---:|---:|---|",
         ]
         block = [f"## {dataset}", "", *head, *lines, *([""] if notes else []), *notes]
@@ -136,7 +135,7 @@ def _entry(row: Row, others: Row | None) -> tuple[float, str, str] | None:
     told = f"{100 * fmean(sampled):.1f}" if sampled else "-"
     numbers = (f"{ap.mean:.2f}", _interval(ap), f"{auc.mean:.1f}", told)
     numbers += tuple(_other_protocols(others))
-    seeds = seed_text(ap.seeds) if row.seeds != (None,) else "nothing is random"
+    seeds = seed_text(ap.seeds) if row.seeds != (None,) else "fixed"
     note = f"{row.name}: {ap.why}" if ap.why else ""
     return ap.mean or 0.0, " | ".join([marked(row.name, row), *numbers, seeds]), note
 
