@@ -113,7 +113,8 @@ def leaderboard() -> str:
         lines = [f"| {i} | {text} |" for i, (_, text, _) in enumerate(found, 1)]
         notes = [f"- {note}" for _, _, note in found if note]
         head = [
-            "| | method | AP | 95 % | AUC | BIASED AP | degree AUC | HeaRT MRR | runs |",
+            "| | method | AP | 95 % | AUC | BIASED AP | degree AUC | HeaRT MRR "
+            "| runs |",
             "|---:|---|---:|---:|---:|---:|---:|---:|---|",
         ]
         block = [f"## {dataset}", "", *head, *lines, *([""] if notes else []), *notes]
