@@ -131,3 +131,14 @@ class TestNotebookProgress:
         monkeypatch.delitem(sys.modules, "IPython", raising=False)
         with notebook_progress("x") as tell:
             assert tell is None
+
+
+@pytest.mark.parametrize("most", [2, 3, 14, 40])
+def test_long_names_keep_their_end(most):
+    one, two = (
+        shortened("https://example.org/" + "x" * 200 + end, most) for end in "ab"
+    )
+    assert len(one) == most
+    assert "…" in one
+    assert (one != two) == (most > 3)
+    assert shortened("x" * most, most) == "x" * most

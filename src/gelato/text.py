@@ -173,9 +173,15 @@ def printable(value: object) -> str:
 
 
 def shortened(value: object, most: int = 40) -> str:
-    """Return an id or name that is printable, and not endless."""
+    """Return an id or name that is printable, and not endless.
+
+    The end stays: long ids, such as addresses, often differ only there.
+    """
     told = printable(value)
-    return told if len(told) <= most else f"{told[: most - 1]}…"
+    if len(told) <= most:
+        return told
+    end = (most - 1) // 3
+    return f"{told[: most - 1 - end]}…{told[len(told) - end :]}"
 
 
 def html_facts(title: str, rows: Iterable[tuple[str, str]]) -> str:
