@@ -18,6 +18,7 @@ from statistics import fmean
 
 from scipy.stats import t as student
 
+from gelato.comparison.orders import MEASURES
 from gelato.io import write_text_atomic
 from gelato.paper.cells import Cell, cells, marked, row_records
 from gelato.paper.document import paper_text, seed_text, spread
@@ -32,7 +33,7 @@ BEYOND = ("rivals", "gelato2", "stack")
 """The experiments with methods that are not in the paper."""
 ORDERS = "orders"
 """The experiment with other protocols, and with more heuristics."""
-_PROTOCOLS = {"degree-corrected": "auc", "heart": "mrr"}
+_PROTOCOLS = ("degree-corrected", "heart")
 _TRAININGS = {
     "ap": "biased",
     "ap-unbiased": "unbiased",
@@ -143,8 +144,9 @@ def _entry(row: Row, others: Row | None) -> tuple[float, str, str] | None:
 
 def _other_protocols(row: Row | None) -> Iterator[str]:
     found = [] if row is None else row_records(row, RESULTS)
-    for name, measure in _PROTOCOLS.items():
-        values = [100 * record["protocols"][name][measure] for record in found]
+    for name in _PROTOCOLS:
+        measured = (record["protocols"][name] for record in found)
+        values = [100 * one[MEASURES[name]] for one in measured]
         yield f"{fmean(values):.1f}" if values else "-"
 
 
