@@ -295,6 +295,15 @@ class Graph:
         return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
 
     @cached_property
+    def components(self) -> npt.NDArray[Any]:
+        """For every node, the number of the connected part it is in, from 0 on."""
+        # Few commands ask for it, and it is slow to import.
+        from scipy.sparse.csgraph import connected_components
+
+        part: npt.NDArray[Any] = connected_components(self.adjacency, directed=False)[1]
+        return part
+
+    @cached_property
     def node_ids(self) -> npt.NDArray[Any]:
         """The user's ids, or ``0..n-1``."""
         return np.arange(self.num_nodes) if self.ids is None else self.ids

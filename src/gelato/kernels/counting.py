@@ -205,18 +205,14 @@ def _tally_others(u, near, form, picked, tally):
         needed = least[nodes[sites[j]]]
         picked[found] = j
         found += (scores[j] >= needed) | (ceiling >= needed)
-    kept = 0
     for i in range(found):
-        j = picked[i]
-        v = nodes[sites[j]]
-        reached = np.int64(scores[j] >= least[v])
-        counts[_count_at(scores[j], v, starts, thresholds)] += reached
-        picked[kept] = j
-        kept += scale * (left * far_right[sites[j]]) >= least[v]
-    for i in range(kept):
-        site = sites[picked[i]]
-        far = scale * (left * far_right[site])
-        counts[_count_at(far, nodes[site], starts, thresholds)] -= 1
+        site, score = sites[picked[i]], scores[picked[i]]
+        v, far = nodes[site], scale * (left * far_right[site])
+        needed = least[v]
+        at = _count_at(score, v, starts, thresholds)
+        counts[at] += np.int64(score >= needed)
+        at = _count_at(far, v, starts, thresholds)
+        counts[at] -= np.int64(far >= needed)
 
 
 @kernel()

@@ -92,7 +92,8 @@ class NodeLists:
         new = np.ones(len(nodes), dtype=bool)
         new[1:] = (np.diff(nodes) != 0) | (np.diff(values) != 0)
         place = np.cumsum(new) - 1
-        starts = np.searchsorted(nodes[new], np.arange(rule.num_nodes + 1))
+        sizes = np.bincount(nodes[new], minlength=rule.num_nodes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
         entries = np.stack([which, place], axis=1)
         return cls(rule, starts, values[new], np.bincount(place), entries)
 

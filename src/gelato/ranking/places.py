@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import Graph, IntArray
 from gelato.kernels.chunks import run_shares
@@ -50,8 +49,8 @@ def hop_distances(graph: Graph, pairs: IntArray) -> IntArray:
         ways = ahead @ np.diff(ahead.indptr)
         turned = ways[pairs[:, 0]] > ways[pairs[:, 1]]
         pairs = np.where(turned[:, None], pairs[:, ::-1], pairs)
-    order = np.argsort(pairs[:, 0], kind="stable")
-    member = connected_components(ahead, directed=False)[1][pairs]
+    order = np.argsort(pairs[:, 1], kind="stable")
+    member = graph.components[pairs]
     found = np.where(member[:, 0] == member[:, 1], 4, -1)[order]
     joined = (pairs[order], (ahead.indptr, ahead.indices), (back.indptr, back.indices))
 
@@ -65,22 +64,18 @@ def hop_distances(graph: Graph, pairs: IntArray) -> IntArray:
 
 
 @kernel()
-def _two_steps(u: int, ahead: Any, level: Any, reached: Any) -> int:
-    """Mark the nodes one and two edges ahead; return how many are in the list."""
+def _steps_to_marked(u: int, ahead: Any, marks: Any, mark: int) -> int:
+    """Return how many edges lead from u to a marked node: 1 or 2, or 0 for more."""
     indptr, indices = ahead
-    reached[0], count, first = u, 1, 0
-    level[u] = 3  # a walk back to the start is no shorter way
-    for step in range(1, 3):
-        last = count
-        for j in range(first, last):
-            for slot in range(indptr[reached[j]], indptr[reached[j] + 1]):
-                v = indices[slot]
-                if level[v] == 0:
-                    level[v] = step
-                    reached[count] = v
-                    count += 1
-        first = last
-    return count
+    for slot in range(indptr[u], indptr[u + 1]):
+        if marks[indices[slot]] == mark:
+            return 1
+    for slot in range(indptr[u], indptr[u + 1]):
+        x = indices[slot]
+        for after in range(indptr[x], indptr[x + 1]):
+            if marks[indices[after]] == mark:
+                return 2
+    return 0
 
 
 @kernel()
@@ -90,28 +85,24 @@ def hops_within_three(pairs: Any, ahead: Any, back: Any, out: Any) -> None:
     Parameters
     ----------
     pairs : (p, 2) int64
-        Sorted by source; two different nodes each.
+        Sorted by target; two different nodes each.
     ahead, back : (indptr, indices)
         CSR of the edges and of the edges turned round.
     out : (p,) int64
         Changed where the distance is 1, 2 or 3.
     """
-    back_indptr, back_indices = back
-    level = np.zeros(back_indptr.size - 1, dtype=np.int8)
-    reached = np.empty(back_indptr.size, dtype=np.int64)
-    start = 0
-    while start < pairs.shape[0]:
-        u = pairs[start, 0]
-        count = _two_steps(u, ahead, level, reached)
-        while start < pairs.shape[0] and pairs[start, 0] == u:
-            v = pairs[start, 1]
-            if level[v] > 0:
-                out[start] = level[v]
-            else:
-                for slot in range(back_indptr[v], back_indptr[v + 1]):
-                    if level[back_indices[slot]] == 2:
-                        out[start] = 3
-                        break
-            start += 1
-        for j in range(count):
-            level[reached[j]] = 0
+    indptr, indices = back
+    marks = np.zeros(indptr.size - 1, dtype=np.int32)
+    mark, target = 0, -1
+    for i in range(pairs.shape[0]):
+        u, v = pairs[i]
+        if v != target:
+            target, mark = v, mark + 1
+            for slot in range(indptr[v], indptr[v + 1]):
+                marks[indices[slot]] = mark
+        if marks[u] == mark:
+            out[i] = 1
+            continue
+        steps = _steps_to_marked(u, ahead, marks, mark)
+        if steps:
+            out[i] = steps + 1

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from gelato.errors import UsageError
 from gelato.explain.explanation import Explanation
@@ -152,8 +152,7 @@ def _chosen(graph: Graph, nodes: Sequence[Hashable] | None) -> tuple[IntArray, s
                 hint="Name some of them.",
             )
         return found, f"the {len(found)} nodes asked for"
-    _, member = connected_components(graph.adjacency, directed=False)
-    groups, noun = member, "component"
+    groups, noun = graph.components, "component"
     if graph.labels is not None and graph.labels.min(initial=0) >= 0:
         groups, noun = graph.labels, "class"
     largest = np.flatnonzero(groups == np.bincount(groups).argmax())

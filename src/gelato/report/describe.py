@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from gelato.graph import Graph
 from gelato.ranking.places import bucket_name, degree_bucket_edges, neighbour_counts
@@ -17,7 +16,7 @@ from gelato.text import plural
 def describe_graph(graph: Graph) -> dict[str, Any]:
     """Return sizes, components and degrees; degrees count neighbours, not weights."""
     neighbours = neighbour_counts(graph)
-    parts, member = connected_components(graph.adjacency, directed=False)
+    sizes = np.bincount(graph.components)
     facts: dict[str, Any] = {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
@@ -28,8 +27,8 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
         "pairs": graph.num_pairs,
         "density": graph.num_edges / max(graph.num_pairs, 1),
         "isolated": int(np.count_nonzero(neighbours == 0)),
-        "components": int(parts),
-        "largest_component": int(np.bincount(member, minlength=1).max()),
+        "components": len(sizes),
+        "largest_component": int(sizes.max(initial=0)),
         "degree": None,
     }
     if graph.num_nodes:
