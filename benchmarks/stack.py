@@ -127,12 +127,13 @@ def main() -> None:
     if TARGET.exists() and "--again" not in sys.argv:
         record = json.loads(TARGET.read_text())
     for name in names or (*GRAPHS, *SIZES):
-        if name not in record["runs"]:
-            run = {method: alone(name, method) for method in ("stack", "gelato")}
-            record["runs"][name] = run
-            record["environment"] = environment()
-            write_text_atomic(TARGET, json.dumps(record, indent=1) + "\n")
-        say(name, record["runs"][name])
+        run = record["runs"].setdefault(name, {})
+        for method in ("stack", "gelato"):
+            if method not in run:
+                run[method] = alone(name, method)
+                record["environment"] = environment()
+                write_text_atomic(TARGET, json.dumps(record, indent=1) + "\n")
+        say(name, run)
 
 
 if __name__ == "__main__":
