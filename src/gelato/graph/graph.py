@@ -508,7 +508,9 @@ def find_pairs(sorted_pairs: IntArray, wanted: IntArray, num_nodes: int) -> IntA
 
 def canonical_pairs(pairs: IntArray, *, directed: bool) -> IntArray:
     """Return pairs with ``u < v`` (undirected) in the order given."""
-    return pairs if directed else np.sort(pairs, axis=1)
+    if directed or np.all(pairs[:, 0] < pairs[:, 1]):
+        return pairs
+    return np.sort(pairs, axis=1)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,8 @@ class AllPairs:
     @cached_property
     def excluded_here(self) -> IntArray:
         """The excluded pairs that the node sets would otherwise admit."""
-        return self.excluded[self.admits(self.excluded)]
+        here = self.admits(self.excluded)
+        return self.excluded if here.all() else self.excluded[here]
 
     @cached_property
     def count(self) -> int:
@@ -246,5 +247,7 @@ def _sorted(pairs: IntArray, graph: Graph) -> IntArray:
     canonical = canonical_pairs(
         np.asarray(pairs, dtype=np.int64).reshape(-1, 2), directed=graph.directed
     )
-    _, first = np.unique(pair_keys(canonical, graph.num_nodes), return_index=True)
-    return canonical[first]
+    keys = pair_keys(canonical, graph.num_nodes)
+    if np.all(keys[1:] > keys[:-1]):  # known edges are: no copy is made of them
+        return canonical
+    return canonical[np.unique(keys, return_index=True)[1]]
