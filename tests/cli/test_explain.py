@@ -184,3 +184,18 @@ class TestHostileIds:
             assert outcome.code == 0, (node, outcome.err)
             assert "\x1b" not in outcome.out, node
             assert "<script" not in Path("why.svg").read_text("utf-8"), node
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "e.csv"),
+        ("evaluate", "e.csv", "-m", "ac"),
+        ("predict", "e.csv"),
+        ("predict", "e.csv", "-m", "ac"),
+        ("explain", "e.csv", "a", "b"),
+    ],
+)
+def test_a_list_of_edges_is_no_run_folder(gelato, write, command):
+    write("e.csv", "a,b\n1,2\n2,3\n1,3\n")
+    refused(gelato(*command), code=2, says=["e.csv is a file", "--edges e.csv"])

@@ -28,10 +28,21 @@ PARTS = ("*.parts.npz", "fold-*.npz", "folds.json")
 LINKS, PAGE = "links.csv", "report.html"
 
 
+def _refuse_file(run: Path) -> None:
+    """Say what is wrong where a list of edges stands in the place of a run folder."""
+    if run.is_file():
+        raise UsageError(
+            f"{run} is a file; what is named here is a run folder.",
+            hint=f"A list of edges has its option: --edges {run} (fit, evaluate, "
+            "predict, run).",
+        )
+
+
 def refuse_beside_run(
     run: Path, *groups: DataOptions | SplitOptions | ModelOptions
 ) -> None:
     """Refuse options that say what a run folder says itself."""
+    _refuse_file(run)
     for group in groups:
         for field in fields(group):
             if getattr(group, field.name) != field.default:
@@ -48,6 +59,7 @@ def load_run_model(folder: Path) -> Any:
     """Return the model of a run folder, ready to score."""
     from gelato.models.registry import load
 
+    _refuse_file(folder)
     return load(folder)
 
 
