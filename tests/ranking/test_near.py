@@ -76,11 +76,14 @@ def cases(draw):
     case=cases(),
     cells=st.sampled_from([1, 30, 10**6]),
     classes=st.sampled_from([0, 1 << 20]),
+    keys=st.sampled_from([0, 8, 1 << 10]),
     k=st.integers(1, 25),
 )
-def test_walked_listed_and_dense_agree(case, cells, classes, k):
+def test_walked_listed_and_dense_agree(case, cells, classes, keys, k):
     scorer, rule, positives = case
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near_walks, "_KEYED_NODES", 0)
+        patch.setattr(near_walks, "_KEYS", keys)
         patch.setattr(near_pass, "BLOCK_CELLS", cells)
         patch.setattr(near_pass, "_MOST_CLASS_PAIRS", classes)
         for other in (Listed(scorer), Dense(scorer)):
@@ -115,7 +118,9 @@ def test_pairs_score_as_their_rows_do(case, share, seed):
 
 @pytest.mark.parametrize("kind", ["hubs", "dense", "weights"])
 @pytest.mark.parametrize("t", [1, 2, 3, 4])
-def test_a_graph_of_some_size(kind, t):
+@pytest.mark.parametrize("keyed_nodes", [0, 10**9])
+def test_a_graph_of_some_size(kind, t, keyed_nodes, monkeypatch):
+    monkeypatch.setattr(near_walks, "_KEYED_NODES", keyed_nodes)
     rng = np.random.default_rng(t)
     if kind == "hubs":
         graph = gelato.make_synthetic_graph(

@@ -23,6 +23,12 @@ from gelato.kernels.counting import allowed, bin_of, tally_row
 # Not plain numbers: numba would compile a kernel anew for every literal it is given.
 _NONE, _ALL = np.int64(0), np.int64(-1)
 _ONE = np.uint64(1)
+_EMPTY = np.int32(-1)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2 ** 64 over the golden ratio
+_KEYED_NODES = 500_000
+"""Nodes from which on a row is summed in a table of keys: arrays leave the cache."""
+_KEYS = 1 << 17
+"""Places of that table; a row that may fill more than half of it does without."""
 
 
 @kernel()
@@ -125,6 +131,12 @@ def work_arrays(num_nodes: int) -> tuple[Any, ...]:
     return (*values, *sites, np.int64(0))
 
 
+def key_table(num_nodes: int) -> tuple[Any, Any]:
+    """Return an empty table of keys with their sums; without places on small graphs."""
+    size = _KEYS if num_nodes >= _KEYED_NODES else 0
+    return np.full(size, _EMPTY), np.zeros(size)
+
+
 @kernel()
 def walk_from(u, walks, done, steps, above, work):
     """Walk on from a site, or go on with a walk that has come ``done`` steps.
@@ -189,6 +201,54 @@ def _last_step(u, walks, steps, above, work):
         current[k] = 0.0
         _push_unlisted(heads, ends, data, k, value, above, following)
     return following, current, touched_next, touched, np.int64(current.size)
+
+
+@kernel(inline="always")
+def _place(v, keys, shift, mask):
+    """Return where a site is in a table of keys, or the empty place that it takes."""
+    at = (np.uint64(v) * _SPREAD) >> shift
+    while keys[at] != v and keys[at] != _EMPTY:
+        at = (at + _ONE) & mask
+    return at
+
+
+@kernel()
+def _last_step_by_keys(walks, steps, above, work, table, ahead):
+    """Take the last step into a small table of keys instead of an array of all nodes.
+
+    A row of a large graph reaches few of its nodes, far apart in memory: in a table
+    they are close together. Sums are added in the same order, so they are the same.
+
+    Returns
+    -------
+    work : tuple
+        As :func:`walk_from` returns it, but with places in the table for sites.
+    shift, mask : uint64
+        What :func:`_place` needs.
+    """
+    heads, ends, data, _, _ = walks
+    keys, sums = table
+    current, following, touched, places, count = work
+    size, shift = _ONE, np.uint64(64)
+    while size < 2 * ahead:
+        size, shift = size << _ONE, shift - _ONE
+    mask, found = size - _ONE, _NONE
+    stride = np.uint64(data.size > 1)
+    for j in range(count):
+        k = touched[j]
+        value = current[k] if steps == 1 else current[k] * heads[k]["factor"]
+        current[k] = 0.0
+        slot, start = np.uint64(heads[k + 1]["start"]), np.uint64(heads[k]["start"])
+        while slot > start:
+            slot -= _ONE
+            if ends[slot, 1] <= above:
+                break
+            at = _place(ends[slot, 0], keys, shift, mask)
+            places[found] = at
+            found += keys[at] == _EMPTY
+            keys[at] = ends[slot, 0]
+            sums[at] += value * data[slot * stride]
+    return (current, following, places, touched, found), shift, mask
 
 
 @kernel()
@@ -278,83 +338,128 @@ def pick_near(indptr, columns, scores, pair_rows, pair_columns, out):
 
 
 @kernel()
-def _take_candidates(u, walks, work, rule, unrestricted):
-    """Keep the candidates of a walked row in its list of sites; return how many.
+def _near_candidates(u, walks, work, steps, above, rule, unrestricted, table, sums):
+    """Walk a row; list the sites of its candidates in ``work``, and fill their sums.
 
-    What is no candidate is set back to 0 and leaves the list.
+    Returns
+    -------
+    work : tuple
+        As :func:`walk_from` returns it, nothing left in its values.
     """
+    work = walk_from(u, walks, _NONE, steps - 1, _ALL, work)
+    ahead = _walks_above(walks, work, above)
+    if 0 < ahead <= table[0].size >> 1:
+        work, shift, mask = _last_step_by_keys(walks, steps, above, work, table, ahead)
+        kept = _take_by_keys(u, walks, work, rule, table, shift, mask, sums)
+    else:
+        work = _last_step(u, walks, steps, above, work)
+        kept = _take(u, walks, work, rule, sums)
+    values, spare, touched, spare_touched, _ = work
+    if not unrestricted:
+        kept = _admitted(walks[4][u], kept, walks, touched, rule, sums)
+    return values, spare, touched, spare_touched, np.int64(kept)
+
+
+@kernel()
+def _take(u, walks, work, rule, sums):
+    """Move what was walked to a list of sites and their sums, known pairs left out."""
     values, _, touched, _, count = work
-    excluded_indptr, excluded_indices, left, right, ordered = rule
-    site_of, node_at = walks[3], walks[4]
-    node = node_at[u]
+    site_of = walks[3]
+    node = walks[4][u]
     values[u] = 0.0
-    for slot in range(excluded_indptr[node], excluded_indptr[node + 1]):
-        values[site_of[excluded_indices[slot]]] = 0.0
+    for slot in range(rule[0][node], rule[0][node + 1]):
+        values[site_of[rule[1][slot]]] = 0.0
     kept = 0
     if 2 * count > values.size:
         # Most columns are near: go through all of them in the order of memory.
         for v in range(values.size):
-            touched[kept] = v
+            touched[kept], sums[kept] = v, values[v]
             kept += values[v] > 0.0
+            values[v] = 0.0
     else:
         for j in range(count):
             v = touched[j]
-            touched[kept] = v
+            touched[kept], sums[kept] = v, values[v]
             kept += values[v] > 0.0
-    if unrestricted:
-        return kept
-    count, kept = kept, 0
-    for j in range(count):
-        v = touched[j]
-        if allowed(node, node_at[v], left, right, ordered):
-            touched[kept] = v
-            kept += 1
-        else:
             values[v] = 0.0
     return kept
 
 
 @kernel()
-def _count_by_class(u, count, work, form, classes, table, bins, scores):
-    """Count the candidates of a row; pairs of classes take out the far ones."""
-    values, touched = work[0], work[2]
+def _take_by_keys(u, walks, work, rule, table, shift, mask, sums):
+    """Do what :func:`_take` does with a table of keys, and empty it."""
+    keys, held = table
+    touched, count = work[2], work[4]
+    node = walks[4][u]
+    at = _place(np.int32(u), keys, shift, mask)
+    held[at] = 0.0
+    for slot in range(rule[0][node], rule[0][node + 1]):
+        at = _place(walks[3][rule[1][slot]], keys, shift, mask)
+        held[at] = 0.0
+    kept = 0
+    for j in range(count):
+        at = np.uint64(touched[j])
+        value = held[at]
+        touched[kept], sums[kept] = keys[at], value
+        kept += value > 0.0
+        keys[at], held[at] = _EMPTY, 0.0
+    return kept
+
+
+@kernel()
+def _admitted(node, count, walks, touched, rule, sums):
+    """Keep the columns that the node sets admit."""
+    kept = 0
+    for j in range(count):
+        if allowed(node, walks[4][touched[j]], rule[2], rule[3], rule[4]):
+            touched[kept], sums[kept] = touched[j], sums[j]
+            kept += 1
+    return kept
+
+
+@kernel()
+def _count_by_class(u, count, touched, form, classes, table, bins, scores):
+    """Count the candidates of a row; pairs of classes take out the far ones.
+
+    ``scores`` holds the sums of walks, and their scores afterwards.
+    """
     multiplier, scale, far_left, _ = form
     left_class, right_class, rights, class_counts = classes
     bits, left = scores.view(np.int64), far_left[u]
     partners = class_counts[left_class[u]]
     for j in range(count):
-        v = touched[j]
-        c = right_class[v]
+        c = right_class[touched[j]]
         partners[c] += 1
-        scores[j] = multiplier * values[v] + scale * (left * rights[c])
-        values[v] = 0.0
+        scores[j] = multiplier * scores[j] + scale * (left * rights[c])
     for j in range(count):
         bits[j] = (bits[j] + HALF) & KEPT
         bins[bin_of(scores[j], bits[j], table)] += 1
 
 
 @kernel()
-def _count_singly(u, count, work, form, table, bins, scores):
-    """Count the candidates of a row, each at its score and no longer as a far one."""
-    values, touched = work[0], work[2]
+def _count_singly(u, count, touched, form, table, bins, scores):
+    """Count the candidates of a row, each at its score and no longer as a far one.
+
+    ``scores`` holds the sums of walks, and their scores afterwards.
+    """
     multiplier, scale, far_left, far_right = form
     bits, left = scores.view(np.int64), far_left[u]
+    far = np.empty(count)
+    far_bits = far.view(np.int64)
     for j in range(count):
-        scores[j] = scale * (left * far_right[touched[j]])
+        far[j] = scale * (left * far_right[touched[j]])
     for j in range(count):
-        bins[bin_of(scores[j], bits[j], table)] -= 1
+        bins[bin_of(far[j], far_bits[j], table)] -= 1
     for j in range(count):
-        v = touched[j]
-        scores[j] = multiplier * values[v] + scores[j]
-        values[v] = 0.0
-    for j in range(count):
+        scores[j] = multiplier * scores[j] + far[j]
         bits[j] = (bits[j] + HALF) & KEPT
+    for j in range(count):
         bins[bin_of(scores[j], bits[j], table)] += 1
 
 
 @kernel()
 def count_walks(
-    rows, walks, work, steps, upper, rule, form, classes, table, tally, bins
+    rows, walks, work, keys, steps, upper, rule, form, classes, table, tally, bins
 ):
     """Add near candidates to the bins and take them out of the far ones.
 
@@ -368,6 +473,8 @@ def count_walks(
         Nodes whose rows to count; quickest by site.
     walks, work : tuple
         As for :func:`gelato.kernels.near_walks.walk_from`.
+    keys : tuple
+        What :func:`key_table` made.
     steps : int
         Number of edges of a walk, at least 1.
     upper : bool
@@ -394,16 +501,17 @@ def count_walks(
     visited = 0
     for i in range(rows.size):
         u = np.int64(site_of[rows[i]])
-        work = walk_from(u, walks, _NONE, steps - 1, _ALL, work)
-        work = _last_step(u, walks, steps, rows[i] if upper else _ALL, work)
-        count = _take_candidates(u, walks, work, rule, unrestricted)
+        above = rows[i] if upper else _ALL
+        work = _near_candidates(
+            u, walks, work, steps, above, rule, unrestricted, keys, scores
+        )
+        touched, count = work[2], work[4]
         if size:
-            known = (classes, table, bins, scores)
-            _count_by_class(u, count, work, form, *known)
+            _count_by_class(u, count, touched, form, classes, table, bins, scores)
         else:
-            _count_singly(u, count, work, form, table, bins, scores)
+            _count_singly(u, count, touched, form, table, bins, scores)
         if tally[0].size:
-            near = (work[2], count, scores, walks[4])
+            near = (touched, count, scores, walks[4])
             tally_row(u, near, form, rule[4], work[3], tally)
         visited += count
     return visited
@@ -414,6 +522,7 @@ def keep_walks(
     rows,
     walks,
     work,
+    keys,
     steps,
     upper,
     rule,
@@ -428,7 +537,7 @@ def keep_walks(
 
     Parameters
     ----------
-    rows, walks, work, steps, upper, rule, form
+    rows, walks, work, keys, steps, upper, rule, form
         As for :func:`count_walks`.
     bound : float
         Scores below it are left out.
@@ -442,7 +551,7 @@ def keep_walks(
     done, kept : int
         How many rows were walked, and how many candidates they gave.
     """
-    score = np.empty(1)
+    score, sums = np.empty(1), np.empty(walks[0].size)
     bits = score.view(np.int64)
     multiplier, scale, far_left, far_right = form
     unrestricted = rule[2].all() and rule[3].all()
@@ -453,14 +562,15 @@ def keep_walks(
         if kept + room[i] > out_scores.size:
             return i, kept
         u = np.int64(walks[3][rows[i]])
-        work = walk_from(u, walks, _NONE, steps, rows[i] if upper else _ALL, work)
-        values, _, touched, _, _ = work
-        count = _take_candidates(u, walks, work, rule, unrestricted)
+        above = rows[i] if upper else _ALL
+        work = _near_candidates(
+            u, walks, work, steps, above, rule, unrestricted, keys, sums
+        )
+        touched, count = work[2], work[4]
         left = far_left[u]
         for j in range(count):
             v = touched[j]
-            exact = multiplier * values[v] + scale * (left * far_right[v])
-            values[v] = 0.0
+            exact = multiplier * sums[j] + scale * (left * far_right[v])
             if exact < surely_below:
                 continue
             score[0] = exact
@@ -530,6 +640,23 @@ def _walks_ahead(walks, work):
     for j in range(work[4]):
         k = work[2][j]
         total += walks[0][k + 1]["start"] - walks[0][k]["start"]
+    return total
+
+
+@kernel()
+def _walks_above(walks, work, above):
+    """Bound the entries above a node that one more step would visit.
+
+    The ends of all lists are read at once, before any of them is walked: that takes a
+    fraction of the time that the same reads take one after the other.
+    """
+    heads, ends, _, _, _ = walks
+    total = 0
+    for j in range(work[4]):
+        k = work[2][j]
+        start, stop = heads[k]["start"], heads[k + 1]["start"]
+        if stop > start:
+            total += (stop - start) * (ends[stop - 1, 1] > above)
     return total
 
 

@@ -111,7 +111,8 @@ def count_near(
     if isinstance(scorer, WalkScorer) and scorer.steps > 0:
         counts = classes.new_counts()
         work = near_walks.work_arrays(scorer.num_nodes)
-        walk = (scorer.walk_graph, work, scorer.steps, upper, rule, scorer.form)
+        keys = near_walks.key_table(scorer.num_nodes)
+        walk = (scorer.walk_graph, work, keys, scorer.steps, upper, rule, scorer.form)
         grouped = (classes.left, classes.right, classes.rights, counts)
         visited = near_walks.count_walks(rows, *walk, grouped, table, tally, bins)
         near_walks.take_out_classes(
@@ -151,7 +152,8 @@ def keep_near(
         size = int(min(room.sum(), max(BLOCK_CELLS, room[0])))
         pairs, scores = np.empty((2, size), dtype=np.int64), np.empty(size)
         work = near_walks.work_arrays(scorer.num_nodes)
-        walk = (scorer.walk_graph, work, scorer.steps, upper, rule, scorer.form)
+        keys = near_walks.key_table(scorer.num_nodes)
+        walk = (scorer.walk_graph, work, keys, scorer.steps, upper, rule, scorer.form)
         out = (pairs[0], pairs[1], scores)
         done, kept = near_walks.keep_walks(rows, *walk, float(bound), room, *out)
     else:
