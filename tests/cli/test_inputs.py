@@ -227,3 +227,13 @@ class TestOutputs:
         refused(gelato("predict", "--edges", edges, "-o", old))
         assert old.read_text() == "precious\n"
         assert sorted(p.name for p in Path().iterdir()) == ["edges.csv", "links.csv"]
+
+
+def test_a_file_is_no_dataset(gelato, write):
+    write("e.csv", "a,b\n1,2\n")
+    outcome = gelato("evaluate", "--dataset", "e.csv", "-m", "ac")
+    refused(
+        outcome,
+        code=2,
+        says=["There is no dataset 'e.csv'", "It is a file: --edges FILE"],
+    )

@@ -136,6 +136,8 @@ def find(name: str) -> Dataset:
         return known[name]
     near = difflib.get_close_matches(str(name).lower().strip(), known, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
+    if Path(str(name)).is_file():
+        guess = "It is a file: --edges FILE, or gelato.read_graph, reads your own. "
     raise UnknownNameError(
         f"There is no dataset {name!r}.", hint=f"{guess}Known: {', '.join(known)}."
     )
