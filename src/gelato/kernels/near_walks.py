@@ -185,14 +185,15 @@ def walk_from(u, walks, done, steps, above, work):
 
 
 @kernel()
-def _last_step(u, walks, steps, above, work):
+def _last_step(u, walks, steps, above, work, ahead):
     """Take the last step of a row that is counted, in whatever order.
 
-    Where it visits more entries than there are nodes, it is quicker to look at all of
-    these afterwards than to list those that are new: all then count as touched.
+    Where it visits more entries (``ahead``) than there are nodes, it is quicker to look
+    at all of these afterwards than to list those that are new: all then count as
+    touched.
     """
     heads, ends, data, _, _ = walks
-    if _walks_ahead(walks, work) < work[0].size:
+    if ahead < work[0].size:
         return walk_from(u, walks, steps - 1, steps, above, work)
     current, following, touched, touched_next, count = work
     for j in range(count):
@@ -352,7 +353,7 @@ def _near_candidates(u, walks, work, steps, above, rule, unrestricted, table, su
         work, shift, mask = _last_step_by_keys(walks, steps, above, work, table, ahead)
         kept = _take_by_keys(u, walks, work, rule, table, shift, mask, sums)
     else:
-        work = _last_step(u, walks, steps, above, work)
+        work = _last_step(u, walks, steps, above, work, ahead)
         kept = _take(u, walks, work, rule, sums)
     values, spare, touched, spare_touched, _ = work
     if not unrestricted:
@@ -612,7 +613,7 @@ def pick_walks(pairs, walks, work, back, steps, form, out):
         while stop < pairs.shape[0] and pairs[stop, 0] == u:
             stop += 1
         work = walk_from(u, walks, _NONE, steps - 1, _ALL, work)
-        whole = _walks_ahead(walks, work) < _gathering_cost(
+        whole = _walks_above(walks, work, _ALL) < _gathering_cost(
             pairs[start:stop], back, work
         )
         if whole:
@@ -631,16 +632,6 @@ def pick_walks(pairs, walks, work, back, steps, form, out):
         for j in range(count):
             values[touched[j]] = 0.0
         start = stop
-
-
-@kernel()
-def _walks_ahead(walks, work):
-    """Return how many entries one more step would visit."""
-    total = 0
-    for j in range(work[4]):
-        k = work[2][j]
-        total += walks[0][k + 1]["start"] - walks[0][k]["start"]
-    return total
 
 
 @kernel()
