@@ -37,13 +37,16 @@ def dense_cosines(matrix):
     return np.divide(x @ x.T, norms, out=np.zeros(norms.shape), where=norms > 0)
 
 
-@pytest.mark.parametrize("pruned", [False, True])
+@pytest.mark.parametrize("way", ["whole", "pruned", "counted"])
 @pytest.mark.parametrize("count", [1, 40, 900, 30_000, 150_000])
-def test_both_ways_give_every_pair_above_the_threshold(monkeypatch, pruned, count):
+def test_all_ways_give_every_pair_above_the_threshold(monkeypatch, way, count):
     monkeypatch.setattr(similar_search, "_SAMPLE_ROWS", 40)
-    monkeypatch.setattr(similar_search, "_COMPARE", -1e9 if pruned else 1e9)
+    monkeypatch.setattr(similar_search, "_COMPARE", -1e9 if way == "pruned" else 1e9)
+    monkeypatch.setattr(similar_search, "_COUNT", -1e6 if way == "counted" else 1e6)
     monkeypatch.setattr(similar_search, "_BLOCK_VISITS", 5000)
     matrix = skewed_rows(400, count)
+    if way == "counted":
+        matrix = (matrix > 0).astype(np.float32)
     cosines = dense_cosines(matrix)
     np.fill_diagonal(cosines, 0)
     threshold = np.sort(cosines.ravel())[::-1][count - 1]

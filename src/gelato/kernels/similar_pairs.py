@@ -224,3 +224,69 @@ def similar_rows_pruned(
         for a in range(indptr[u], indptr[u + 1]):
             row[indices[a]] = 0.0
     return stop, kept
+
+
+MOST_COUNTED = 127
+"""Attributes that a row may have for its pairs to be counted in bytes."""
+
+_EVERY_BYTE = np.uint64(0x0101010101010101)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+
+
+@kernel()
+def _first_above(nodes, first, last, u):
+    """Return the first place of a sorted stretch whose node is above ``u``."""
+    while first < last:
+        middle = (first + last) // 2
+        if nodes[middle] > u:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@kernel()
+def similar_rows_counted(start, stop, attributes, lists, squares, bound, out):
+    """As :func:`similar_rows` for columns above the row, of attributes that are all 1.
+
+    What two rows share is then a count: bytes, eight of which are looked at together.
+
+    Parameters
+    ----------
+    start, stop, squares, bound, out
+        As for :func:`similar_rows`.
+    attributes, lists : (indptr, indices)
+        Attributes of every row, at most :data:`MOST_COUNTED`, and rows of every
+        attribute, sorted.
+    """
+    indptr, indices = attributes
+    list_indptr, nodes = lists
+    out_rows, out_columns, out_values = out
+    n = squares.size
+    counts = np.zeros(8 * (n // 8 + 1), dtype=np.uint8)
+    words = counts.view(np.uint64)
+    kept = 0
+    for u in range(start, stop):
+        if kept + n > out_values.size:
+            return u, kept
+        for a in range(indptr[u], indptr[u + 1]):
+            last = list_indptr[indices[a] + 1]
+            first = _first_above(nodes, list_indptr[indices[a]], last, u)
+            for slot in range(first, last):
+                counts[nodes[slot]] += np.uint8(1)
+        # A row has at least what it shares: a cosine is at most root(shared / |u|).
+        least = max(1, int(np.ceil(_SAFE * bound * bound * squares[u])))
+        lift = np.uint64(128 - least) * _EVERY_BYTE
+        for word in range((u + 1) // 8, words.size):
+            if not (words[word] + lift) & _HIGH_BITS:
+                continue
+            for v in range(8 * word, 8 * word + 8):
+                if counts[v] >= least:
+                    similarity = counts[v] / np.sqrt(squares[u] * squares[v])
+                    if similarity > bound:
+                        out_rows[kept] = u
+                        out_columns[kept] = v
+                        out_values[kept] = similarity
+                        kept += 1
+        words[(u + 1) // 8 :] = np.uint64(0)
+    return stop, kept

@@ -32,8 +32,14 @@ _BLOCK_VISITS = 1 << 26
 _SAMPLE_ROWS = 300
 # Pairs asked of the sampled threshold for each that is wanted: a margin for luck.
 _MARGIN = 1.5
-# What comparing two rows in full costs, in visits for each attribute that they have.
+# What comparing two rows in full costs, in visits for each attribute that they have;
+# a visit that only counts; and a look at the count of two rows.
 _COMPARE = 0.8
+_COUNT = 0.3
+_LOOK = 0.01
+
+Way: TypeAlias = tuple[float, Callable[[int, int, float, Any], Any]]
+"""What a search of rows costs, in visits, and the search."""
 
 
 class SparseSearch:
@@ -68,10 +74,22 @@ class SparseSearch:
         owners: IntArray = np.diff(self._lists[0])
         return owners
 
-    @cached_property
+    @property
     def visits(self) -> float:
-        """How often two rows meet at an attribute: what an unpruned search costs."""
+        """What an unpruned search costs, in visits of rows in sums."""
+        return self._meetings * (_COUNT if self._is_counted else 1.0)
+
+    @cached_property
+    def _meetings(self) -> float:
+        """How often two rows meet at an attribute."""
         return float((self.owners.astype(np.float64) ** 2).sum() / 2)
+
+    @cached_property
+    def _is_counted(self) -> bool:
+        """Whether what two rows share is a small count."""
+        most = np.diff(self._rows[0]).max(initial=0)
+        all_ones = bool(np.all(self._rows[2] == 1.0))
+        return all_ones and bool(most <= similar_pairs.MOST_COUNTED)
 
     def largest(self, count: int) -> Listed:
         """Return the ``count`` most similar pairs, or all that are similar at all.
@@ -134,27 +152,44 @@ class SparseSearch:
         return held.result()
 
     def _kernel(self, bound: float) -> Any:
-        """Return the cheaper of the two ways to search rows, as a function."""
-        rows, squares = self._rows, self._squares
+        """Return the cheapest way to search rows, as a function."""
+        ways = [self._whole()]
+        if self._is_counted:
+            ways.append(self._counted())
+        if bound > 0:
+            ways.append(self._pruned(bound))
+        return min(ways, key=lambda way: way[0])[1]
 
-        def whole(row: int, stop: int, bound: float, out: Any) -> Any:
-            given = (rows, self._lists, squares, True, bound, out)
+    def _whole(self) -> Way:
+        """Whoever shares an attribute, by sums."""
+
+        def search(row: int, stop: int, bound: float, out: Any) -> Any:
+            given = (self._rows, self._lists, self._squares, True, bound, out)
             return similar_pairs.similar_rows(row, stop, *given)
 
-        if bound <= 0:
-            return whole
-        slots = self._by_rarity
+        return self._meetings, search
+
+    def _counted(self) -> Way:
+        """Whoever shares an attribute, by counts."""
+
+        def search(row: int, stop: int, bound: float, out: Any) -> Any:
+            given = (self._rows[:2], self._lists[:2], self._squares, bound, out)
+            return similar_pairs.similar_rows_counted(row, stop, *given)
+
+        return self._meetings * _COUNT + self.num_rows**2 * _LOOK, search
+
+    def _pruned(self, bound: float) -> Way:
+        """Whoever shares a telling attribute, compared in full."""
+        rows, squares, slots = self._rows, self._squares, self._by_rarity
         skipped = similar_pairs.telling_starts(rows, squares, slots, bound)
         telling, visits = self._telling(skipped)
         filled = self._matrix.nnz / max(1, self.num_rows)
-        if visits * (1 + _COMPARE * filled) > self.visits:
-            return whole
 
-        def pruned(row: int, stop: int, bound: float, out: Any) -> Any:
+        def search(row: int, stop: int, bound: float, out: Any) -> Any:
             given = (rows, slots, skipped, telling, squares, bound, out)
             return similar_pairs.similar_rows_pruned(row, stop, *given)
 
-        return pruned
+        return visits * (1 + _COMPARE * filled), search
 
     @cached_property
     def _by_rarity(self) -> Any:
