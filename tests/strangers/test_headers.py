@@ -92,3 +92,19 @@ def test_a_table_of_pairs_may_have_any_header(tmp_path, header):
     pairs.write_text(f"{u},{v}\nnobody,{v}\n")
     with pytest.raises(InputError, match=r"line 2: .*'nobody'"):
         read_pairs(pairs, graph)
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("node_id,zork,blip", "'node_id' is a usual name of a column"),
+        (",zork,blip", "a cell above ids is left empty"),
+        ("frob,zork,blip", "no node is called so, and those below are nodes"),
+    ],
+)
+def test_the_reason_is_true_of_the_column_of_ids_alone(tmp_path, header, reason):
+    edges, words = tmp_path / "edges.csv", tmp_path / "words.csv"
+    edges.write_text("source,target\na,b\nb,c\nc,d\n", encoding="utf-8")
+    words.write_text(f"{header}\na,1,0\nb,0,1\nc,1,1\nd,0,0\n", encoding="utf-8")
+    graph = gelato.read_graph(edges, attributes=words)
+    assert any(f"because {reason}" in note for note in graph.notes), graph.notes

@@ -538,8 +538,12 @@ def row_names(
     if any(cell in known for cell in cells[:ids]):
         return False, "it names a node"
     words = [is_column_name(c) or c.casefold() in _ID_NAMES for c in cells[:ids]]
-    if all(words) or (not cells[0] and len(cells) > 1):
+    if all(words):
+        if len(words) == 1:
+            return True, f"{cells[0]!r} is a usual name of a column"
         return True, "they are usual names of columns"
+    if not cells[0] and len(cells) > 1:
+        return True, "a cell above ids is left empty"
     below = {text for k in range(min(ids, frame.width)) for text in _texts(frame, k)}
     found = sum(text in known for text in below)
     if below and (found == len(below) or 10 * found >= 9 * len(below) >= 90):
