@@ -168,6 +168,23 @@ class TestUntrained:
         assert row["mean_ap"] == pytest.approx(np.mean(values))
         assert row["ap"] == values[0]
 
+    def test_the_ridge_walk_ranks_as_many_of_them_as_its_time_allows(self, monkeypatch):
+        split = split_of(homophilous)
+        inverse = choosing._INVERSE_SHARE * 100.0 / split.graph.num_nodes**3
+        monkeypatch.setattr(choosing, "_INVERSE_SECONDS", inverse / 3.5)
+        trials = Trials(split, seconds=100.0)
+        for name in ("ease", "cn"):
+            with trials._trying(Tried(name, {}, "plain")) as tried:
+                trials._rank_untrained(tried)
+        ridge, shared = trials.tried
+        assert (len(ridge.folds), len(shared.folds)) == (2, len(trials.folds))
+        assert len(trials.folds) > 2
+
+    def test_a_sparse_graph_of_some_thousand_nodes_has_folds_too(self):
+        edges = [(i, (i + k) % 4_000) for i in range(4_000) for k in (1, 2)]
+        folds = inner_folds(split_edges(Graph.from_indices(4_000, edges)), seed=0)
+        assert len(folds) == 2
+
     def test_directed_graphs_get_what_suits_them(self):
         edges = np.argwhere(np.random.default_rng(0).random((60, 60)) < 0.06)
         edges = edges[edges[:, 0] != edges[:, 1]]

@@ -48,7 +48,7 @@ _LEAST_EPOCHS = 2
 # From here on a model is timed on a few rows before it ranks all pairs.
 _WORTH_A_FORECAST = 50_000_000
 # Where edges are also held out from the training edges, and how many.
-_SMALL_PAIRS, _MOST_FOLDS, _ENOUGH_EDGES = 2_000_000, 9, 1_000
+_SMALL_PAIRS, _MOST_FOLDS, _ENOUGH_EDGES = 10_000_000, 9, 1_000
 _WARM_UP_NODES = 8
 _EPOCHS = 100
 _PATIENCE = 10
@@ -394,10 +394,14 @@ class Trials:
     def _rank_untrained(self, tried: Tried) -> None:
         """Fit and rank a model that learns nothing, if there is time."""
         self._tell(tried.name)
-        inverting = _INVERSE_SECONDS * self.split.graph.num_nodes**3
-        if tried.name == "ease" and inverting > _INVERSE_SHARE * self.seconds:
-            tried.why_not = "no time left"
-            return
+        folds = self.folds
+        if tried.name == "ease":
+            inverting = _INVERSE_SECONDS * self.split.graph.num_nodes**3
+            rankings = int(_INVERSE_SHARE * self.seconds / inverting)
+            if rankings < 1:
+                tried.why_not = "no time left"
+                return
+            folds = folds[: rankings - 1]
         tried.model = make(tried.name, **tried.parameters)
         # The first one that suits always: there must be something to choose.
         if any(x.ranked for x in self.tried) and not self._has_time(tried.model):
@@ -406,7 +410,7 @@ class Trials:
         tried.ranked = _rank(tried.model.fit(self.split), self.split)
         tried.folds = tuple(
             _rank(make(tried.name, **tried.parameters).fit(fold), fold)
-            for fold in self.folds
+            for fold in folds
         )
 
     def _has_time(self, model: Any) -> bool:
