@@ -85,7 +85,8 @@ def _beyond(datasets: Sequence[str]) -> Iterator[list[str]]:
     rivals = {row.name for row in read_experiment("rivals").rows}
     for method in dict.fromkeys(method for method, _ in found):
         title = method if method in rivals else f"**{method}**"
-        yield [title, *(_partly(found.get((method, x))) for x in datasets)]
+        if sum((method, x) in found for x in datasets) > 1:  # else a setting of one
+            yield [title, *(_partly(found.get((method, x))) for x in datasets)]
 
 
 def _partly(cell: Cell | None) -> str:
@@ -179,13 +180,14 @@ def _rows(name: str, method: str) -> Iterator[str]:
         experiment = replace(experiment, rows=tuple(rows))
     areas = cells(read_experiment("auc").of([method]), RESULTS)
     auc = {(c.dataset, c.label): c for c in areas}
-    for cell in cells(experiment, RESULTS, "ap"):
+    both = (cells(experiment, RESULTS, metric) for metric in ("ap", "auc"))
+    for cell, area in zip(*both, strict=True):
         if not cell.values:
             continue
-        (area,) = cells(experiment.on([cell.dataset]), RESULTS, "auc")
         published = auc.get((cell.dataset, cell.label)) if name == "ap" else None
         shown = area if published is None else published
-        label = f" ({cell.label})" if cell.label else ""
+        differs = cell.label or cell.method.partition(", ")[2]
+        label = "" if differs in _TRAININGS[name] else f" ({differs})"
         parts = (
             _TRAININGS[name] + label,
             cell.dataset,
