@@ -77,7 +77,7 @@ class SparseSearch:
     @property
     def visits(self) -> float:
         """What an unpruned search costs, in visits of rows in sums."""
-        return self._meetings * (_COUNT if self._is_counted else 1.0)
+        return min(cost for cost, _ in self._unpruned())
 
     @cached_property
     def _meetings(self) -> float:
@@ -153,12 +153,14 @@ class SparseSearch:
 
     def _kernel(self, bound: float) -> Any:
         """Return the cheapest way to search rows, as a function."""
-        ways = [self._whole()]
-        if self._is_counted:
-            ways.append(self._counted())
+        ways = self._unpruned()
         if bound > 0:
             ways.append(self._pruned(bound))
         return min(ways, key=lambda way: way[0])[1]
+
+    def _unpruned(self) -> list[Way]:
+        """Return the ways that suit any bound."""
+        return [self._whole(), *([self._counted()] if self._is_counted else [])]
 
     def _whole(self) -> Way:
         """Whoever shares an attribute, by sums."""
