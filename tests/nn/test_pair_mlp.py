@@ -17,6 +17,7 @@ from gelato.graph import Graph
 from gelato.kernels.chunks import use_threads
 from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.nn import first_layer as pair_terms
+from gelato.nn import pair_mlp
 from gelato.nn.first_layer import PairFeatures
 from gelato.nn.pair_mlp import PairMLP
 
@@ -107,6 +108,38 @@ def test_equals_plain_torch(kind, training):
         torch.testing.assert_close(mine.running_mean, plain_one.running_mean)
         torch.testing.assert_close(mine.running_var, plain_one.running_var)
         assert mine.num_batches_tracked == plain_one.num_batches_tracked
+
+
+def in_blocks(monkeypatch, chunks, *, kept=0):
+    """Let blocks have so many chunks of 50 pairs and 70 units (float64)."""
+    monkeypatch.setattr(pair_mlp, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(pair_mlp, "_BLOCK_BYTES", chunks * 50 * 70 * 8 * 3)
+    monkeypatch.setattr(pair_mlp, "KEPT_BYTES", kept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("training", [True, False])
+def test_pairs_beyond_the_memory_are_worked_off_in_blocks(monkeypatch, kind, training):
+    in_blocks(monkeypatch, 2, kept=100 * 70 * 8 * 3)  # one of three keeps its buffers
+    test_equals_plain_torch(kind, training)
+
+
+def test_blocks_drop_different_units(monkeypatch):
+    features, mlp, _ = case("binary", dropout=0.5)
+    pairs = np.concatenate([features.pairs[:50]] * 4)
+    features = PairFeatures(make_attributes("binary"), pairs)
+    in_blocks(monkeypatch, 1)
+    said = mlp(features).reshape(4, 50)
+    assert len({tuple(block.tolist()) for block in said}) == 4
+
+
+def test_a_single_pair_is_not_a_block(monkeypatch):
+    features, mlp, _ = case("binary", dropout=0.0)
+    features = PairFeatures(make_attributes("binary"), make_pairs()[:101])
+    whole = mlp(features)
+    in_blocks(monkeypatch, 1)
+    assert [len(block) for block in features.blocks(50)] == [50, 51]
+    torch.testing.assert_close(mlp(features), whole)
 
 
 def test_float32_equals_plain_torch_to_float_tolerance():

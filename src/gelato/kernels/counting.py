@@ -351,30 +351,139 @@ def count_scores(scores, table, bins, amount):
         bins[bin_of(scores[i], bits[i], table)] += amount
 
 
+# Not compiled: a few calls of numpy.
+def product_bounds(scale: float, thresholds: Any, *, strict: bool) -> Any:
+    """Return the last products p whose score ``scale * p`` reaches each threshold.
+
+    Products come in the order of falling scores: ascending where ``scale`` is negative
+    or 0, else descending, and are then negated. Rounding is monotone, so that a score
+    reaches a threshold (exceeds it, if ``strict``) up to a certain product and never
+    after it.
+    """
+    if scale == 0:
+        reached = thresholds < 0 if strict else thresholds <= 0
+        return np.where(reached, np.inf, -np.inf)
+    # Bit patterns of products, from 0 to infinity, with one before and one behind.
+    low = np.full(thresholds.shape, -1, dtype=np.int64)
+    high = np.full(thresholds.shape, np.float64(np.inf).view(np.int64) + 1)
+    while np.any(high - low > 1):
+        middle = low + (high - low) // 2
+        scores = scale * middle.view(np.float64)
+        reached = scores > thresholds if strict else scores >= thresholds
+        up = reached == (scale < 0)
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    if scale < 0:
+        return np.where(low < 0, -np.inf, low.view(np.float64))
+    return -high.view(np.float64)
+
+
+_ABREAST = 8  # thresholds that go along the products together
+
+
 @kernel()
 def count_products(
-    scale, lefts, left_counts, rights, right_totals, thresholds, above, at_least
+    lefts, left_counts, padded, totals, symmetric, bounds, above, at_least
 ):
-    """Count, for every threshold, the products ``scale * (l * r)`` that exceed it.
+    """Count, for every threshold, the products of a left and a right that reach it.
 
-    ``lefts`` and ``rights`` are distinct non-negative values, ordered so that the
-    product falls along both (ascending where ``scale`` is negative, descending
-    otherwise); ``right_totals[c]`` is how often the first c rights occur. One
-    staircase per threshold: rounding is monotone, so it is exact.
+    One staircase per threshold, exact since rounding is monotone. Several go abreast:
+    neighbouring thresholds have similar stairs.
+
+    Parameters
+    ----------
+    lefts, left_counts : (l,)
+        Distinct non-negative values, in the order of falling scores, and how often
+        each occurs.
+    padded : (r + 1,)
+        0, then the rights likewise; negated where ``scale`` is positive.
+    totals : (r + 1,)
+        How often the first c rights occur.
+    symmetric : bool
+        Whether the rights are the lefts: then half of a staircase tells the other.
+    bounds : (loose, strict)
+        As :func:`product_bounds` makes them, of thresholds in ascending order.
+    above, at_least : (t,) int64
+        Filled.
     """
-    for i in range(thresholds.size):
-        bound, end = thresholds[i], rights.size
+    loose, strict, ends = np.empty(_ABREAST), np.empty(_ABREAST), _room()
+    square, many, ties = _room(), _room(), _room()
+    for start in range(0, above.size, _ABREAST):
+        for k in range(_ABREAST):
+            i = min(start + k, above.size - 1)  # the last one may go several times
+            loose[k], strict[k] = bounds[0][i], bounds[1][i]
+            ends[k] = _stair(lefts[0], padded, loose[k])
+            square[k], many[k], ties[k] = 0, 0, 0
         for j in range(lefts.size):
-            left = lefts[j]
-            while end > 0 and scale * (left * rights[end - 1]) < bound:
-                end -= 1
-            if end == 0:
+            left, occurs = lefts[j], left_counts[j]
+            floor = j if symmetric else 0
+            _descend(left, padded, loose, ends)
+            tied, alive = np.int64(0), np.int64(0)
+            for k in range(_ABREAST):
+                end = np.uint64(ends[k])
+                goes = np.int64(ends[k] > floor)
+                tied += goes & np.int64(left * padded[end] > strict[k])
+                square[k] += occurs * goes
+                many[k] += occurs * goes * totals[end]
+                alive += goes
+            if not alive:
                 break
-            strict = end
-            while strict > 0 and scale * (left * rights[strict - 1]) == bound:
-                strict -= 1
-            above[i] += left_counts[j] * right_totals[strict]
-            at_least[i] += left_counts[j] * right_totals[end]
+            if tied:
+                for k in range(_ABREAST):
+                    span = (_stair(left, padded, strict[k]), ends[k])
+                    ties[k] += _tied(j, left_counts, totals, span, symmetric)
+        for k in range(min(_ABREAST, above.size - start)):
+            found = many[k]
+            if symmetric:  # both halves hold the square between them
+                found = 2 * found - square[k] * square[k]
+            at_least[start + k] = found
+            above[start + k] = found - ties[k]
+
+
+@kernel()
+def _descend(left, padded, bounds, ends):
+    """Lower every end to the last right whose product with ``left`` is up to a bound.
+
+    Steps are arithmetic, not branches: nothing about them could be predicted.
+    """
+    moved = np.int64(1)
+    while moved:
+        moved = np.int64(0)
+        for k in range(_ABREAST):
+            end = np.uint64(ends[k])
+            lower = np.int64((left * padded[end] > bounds[k]) & (ends[k] > 0))
+            ends[k] -= lower
+            moved += lower
+
+
+@kernel()
+def _room():
+    return np.zeros(_ABREAST, np.int64)
+
+
+@kernel()
+def _stair(left, padded, bound):
+    """Return how many rights have a product with ``left`` up to a bound."""
+    low, high = 0, padded.size - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if left * padded[middle] > bound:
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+@kernel()
+def _tied(j, left_counts, totals, span, symmetric):
+    """Count what left j ties with; from j on, and both ways, if symmetric."""
+    first, end = span
+    if not symmetric:
+        return left_counts[j] * (totals[end] - totals[first])
+    other = max(first, j + 1)
+    found = 2 * left_counts[j] * (totals[max(end, other)] - totals[other])
+    if first <= j < end:
+        found += left_counts[j] * left_counts[j]
+    return found
 
 
 @kernel()

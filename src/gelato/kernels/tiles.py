@@ -418,6 +418,17 @@ class SparseRows:
         """Return the values as ``dtype``, or None for ones."""
         return _as_type(self._values, np.dtype(dtype))
 
+    def part(self, start: int, stop: int) -> SparseRows:
+        """Return rows ``start..stop-1``, in the same memory."""
+        first, last = self.indptr[start], self.indptr[stop]
+        given = next(iter(self._values.values()), None)
+        return SparseRows(
+            self.indptr[start : stop + 1] - first,
+            self.indices[first:last],
+            None if given is None else given[first:last],
+            self.num_columns,
+        )
+
     def times(self, table: Array) -> Array:
         """Return this matrix times a dense table ``(columns, width)``."""
         out = np.empty((self.num_rows, table.shape[1]), table.dtype)

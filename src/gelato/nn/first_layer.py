@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,6 +131,9 @@ class PairTerms(Protocol):
     def gradients(self, at_nodes: list[Array], gradient: Array) -> tuple[Array, Array]:
         """Return the gradients of w1 and w2 from those at nodes and at pairs."""
 
+    def part(self, start: int, stop: int) -> PairTerms:
+        """Return the same of pairs ``start..stop-1`` alone, in the same memory."""
+
 
 class BinaryTerms:
     """0/1 attributes: lists of what both nodes have, or both lack."""
@@ -159,6 +164,10 @@ class BinaryTerms:
         w1 = self.sign * nodes
         w1[self.flipped] += ends
         return w1, nodes - 2 * pairs
+
+    def part(self, start: int, stop: int) -> BinaryTerms:
+        """Return the same of some pairs."""
+        return BinaryTerms(self.nodes, self.flipped, self.lists.part(start, stop))
 
 
 class ValueTerms:
@@ -191,6 +200,10 @@ class ValueTerms:
         if self.absolute is not None:
             w2 = self.absolute.transposed_times(at_nodes[0])
         return w1, w2 - 2 * self.lists.transposed_times(gradient)
+
+    def part(self, start: int, stop: int) -> ValueTerms:
+        """Return the same of some pairs."""
+        return ValueTerms(self.nodes, self.absolute, self.lists.part(start, stop))
 
 
 class DenseTerms:
@@ -233,6 +246,10 @@ class DenseTerms:
             w2.addmm_(block.T, upstream[part])
         return self.nodes.transposed_times(at_nodes[0]), w2.numpy()
 
+    def part(self, start: int, stop: int) -> DenseTerms:
+        """Return the same of some pairs."""
+        return DenseTerms(self.nodes, self.pairs[start:stop].numpy())
+
 
 class NodeTerms:
     """Ordered pairs ``[x_u ; x_v]``: nothing belongs to the pair alone."""
@@ -257,6 +274,10 @@ class NodeTerms:
         """Return the gradients of w1 and w2."""
         first, second = (self.nodes.transposed_times(g) for g in at_nodes)
         return first, second
+
+    def part(self, start: int, stop: int) -> NodeTerms:
+        """Return the same of some pairs, which is nothing."""
+        return self
 
 
 class _DenseRows:
@@ -510,6 +531,30 @@ class PairFeatures:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    def blocks(self, rows: int) -> list[PairFeatures]:
+        """Return the pairs in blocks of so many; a single last one joins its neighbour.
+
+        The blocks share the memory of the whole, and are made once.
+        """
+        known = self._blocks.get(rows)
+        if known is None:
+            starts = list(range(0, max(1, len(self) - 1), rows))
+            bounds = pairwise([*starts, len(self)])
+            known = self._blocks[rows] = [self._part(*bound) for bound in bounds]
+        return known
+
+    @cached_property
+    def _blocks(self) -> dict[int, list[PairFeatures]]:
+        return {}
+
+    def _part(self, start: int, stop: int) -> PairFeatures:
+        part = copy(self)
+        vars(part).pop("_incident", None)
+        part.pairs = self.pairs[start:stop]
+        part._terms = self._terms.part(start, stop)
+        part._blocks = {}
+        return part
 
     @property
     def width(self) -> int:

@@ -37,6 +37,10 @@ Precision = Literal["float32", "bfloat16"]
 _GROUPS = 16  # of parts, each with its own sum of a weight's gradient
 KEPT_BYTES = 1 << 30
 """Buffers that several blocks may keep between forward and backward pass."""
+WHOLE_BYTES = 1 << 31
+"""Buffers up to which all pairs are a single block, which keeps them."""
+_BLOCK_BYTES = 1 << 29  # buffers of a block, where there are several
+_BUFFERS = 3
 
 
 class Buffers:
@@ -56,7 +60,7 @@ class Buffers:
             if len(one) >= rows and one.shape[1] == width and one.dtype == dtype:
                 return [array[:rows] for array in self._free.pop(index)]
         self._free.clear()  # too small: a new graph, or another precision
-        return [np.empty(shape, dtype) for _ in range(3)]
+        return [np.empty(shape, dtype) for _ in range(_BUFFERS)]
 
     def give_back(self, arrays: list[Array]) -> None:
         """Take back arrays that are not needed any more."""
@@ -397,7 +401,7 @@ class PairMLP(nn.Module):
         self._check(features)
         if len(features) == 0:
             return torch.zeros(0, dtype=self.output.weight.dtype)
-        logits = self._logits([self._plan(features)])
+        logits = self._logits(self._plans(features))
         weights: Tensor = PairWeight.apply(logits)  # type: ignore[no-untyped-call]
         return weights
 
@@ -448,6 +452,18 @@ class PairMLP(nn.Module):
                 f"The pair MLP runs on the CPU, not on {self.output.weight.device}.",
                 hint="Move it back with .cpu(), or use another module of pairs.",
             )
+
+    def _plans(self, features: PairFeatures) -> list[Plan]:
+        """Return a plan for all pairs, or where buffers get too large for blocks.
+
+        Blocks are made of whole chunks of batch normalisation.
+        """
+        weight = self.hidden2.weight
+        chunk_bytes = _BUFFERS * self.chunk * len(weight) * weight.element_size()
+        if chunk_bytes * len(features) <= WHOLE_BYTES * self.chunk:
+            return [self._plan(features)]
+        blocks = features.blocks(max(1, _BLOCK_BYTES // chunk_bytes) * self.chunk)
+        return [self._plan(block, key=(i,)) for i, block in enumerate(blocks)]
 
     def _plan(
         self,

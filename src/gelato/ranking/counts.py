@@ -363,10 +363,12 @@ def _count_rectangle(
 ) -> tuple[IntArray, IntArray]:
     lefts, left_counts = np.unique(far.left[rows], return_counts=True)
     rights, right_counts = np.unique(far.right[columns], return_counts=True)
-    if far.scale >= 0:  # the product must fall along both
+    same = np.array_equal(lefts, rights) and np.array_equal(left_counts, right_counts)
+    if far.scale > 0:  # scores must fall along both
         lefts, left_counts = lefts[::-1].copy(), left_counts[::-1].copy()
         rights, right_counts = rights[::-1].copy(), right_counts[::-1].copy()
     totals = np.concatenate(([0], np.cumsum(right_counts))).astype(np.int64)
+    padded = np.concatenate(([0.0], -rights if far.scale > 0 else rights))
     above = np.zeros(len(thresholds), dtype=np.int64)
     at_least = np.zeros(len(thresholds), dtype=np.int64)
     lowest = far.scale * (lefts[-1] * rights[-1])
@@ -375,14 +377,17 @@ def _count_rectangle(
     start = int(np.searchsorted(thresholds, lowest, side="left"))
     end = int(np.searchsorted(thresholds, highest, side="right"))
     above[:start] = at_least[:start] = len(rows) * len(columns)
-    products = (far.scale, lefts, left_counts.astype(np.int64), rights, totals)
+    products = (lefts, left_counts.astype(np.int64), padded, totals, same)
     # Where every node has a degree of its own, this is what a far pass costs.
-    bounds = np.linspace(start, end, NUM_CHUNKS + 1).astype(int)
+    cuts = np.linspace(start, end, NUM_CHUNKS + 1).astype(int)
 
     def count(chunk: int) -> None:
-        part = slice(bounds[chunk], bounds[chunk + 1])
-        counted = (thresholds[part], above[part], at_least[part])
-        counting.count_products(*products, *counted)
+        part = slice(cuts[chunk], cuts[chunk + 1])
+        bounds = tuple(
+            counting.product_bounds(far.scale, thresholds[part], strict=strict)
+            for strict in (False, True)
+        )
+        counting.count_products(*products, bounds, above[part], at_least[part])
 
     run_chunks(count, NUM_CHUNKS)
     return above, at_least
