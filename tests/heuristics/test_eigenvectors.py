@@ -8,6 +8,8 @@ import pytest
 import gelato
 from gelato import heuristics
 from gelato.graph import Graph
+from gelato.heuristics import eigenvectors
+from gelato.ranking.forecast import forecast
 
 
 @pytest.mark.parametrize("dimensions", [3, 38])
@@ -27,3 +29,23 @@ def test_graphs_too_small_for_eigenvectors_score_nothing():
     for n, edges in ((2, [(0, 1)]), (4, [])):
         graph = Graph.from_indices(n, np.array(edges, dtype=np.int64).reshape(-1, 2))
         assert not heuristics.spectral(graph).score_rows(np.arange(n)).any()
+
+
+def test_nodes_without_an_edge_do_not_hold_up_the_search():
+    few = gelato.make_synthetic_graph(40, seed=5)
+    many = Graph.from_indices(200_000, few.edges)
+    alone = heuristics.spectral(few, dimensions=5).score_rows(np.arange(40))
+    found = heuristics.spectral(many, dimensions=5).score_rows(np.arange(40))
+    np.testing.assert_allclose(found[:, :40], alone, atol=2e-10)
+    assert not found[:, 40:].any()
+
+
+def test_a_forecast_does_not_search_for_eigenvectors(monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(eigenvectors, "leading_eigenvectors", never)
+    graph = gelato.make_synthetic_graph(2_000, seed=5)
+    told = forecast(gelato.make("spectral").fit(graph), graph)
+    assert told.pairs == 2_000 * 1_999 // 2 - graph.num_edges
+    assert told.seconds > 0
