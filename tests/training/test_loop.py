@@ -341,6 +341,16 @@ class TestCheckpoints:
         assert states_equal(task.module.state_dict(), resumed.module.state_dict())
         assert plain(result.history) == plain(expected.history)
 
+    def test_a_full_disk_speaks_of_no_checkpoint_where_there_was_none(
+        self, tmp_path, monkeypatch
+    ):
+        def full(*args, **kwargs):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match=r"No space.*start again"):
+            train(Toy(), settings(checkpoint_seconds=0.0), folder=tmp_path)
+
     def test_checkpoints_are_written_now_and_then(self, tmp_path):
         seen = []
         train(

@@ -101,10 +101,13 @@ class Snapshot:
         try:
             write_bytes_atomic(path, content)
         except OutputError as error:
+            hint = "Make room, or choose another folder, and start again."
+            if path.exists():
+                hint = "The checkpoint before it is intact: make room and resume."
             raise OutputError(
                 f"The checkpoint after epoch {self.header['epoch']} was not written: "
                 f"{error.problem}",
-                hint="The checkpoint before it is intact: make room and resume.",
+                hint=hint,
             ) from error
 
 
