@@ -17,10 +17,17 @@ from gelato.baselines.shared_layers.difference_net import (
     at_most_one,
     convolve_twice,
     net_logits,
+    net_of_pairs,
+    net_of_units,
     net_scorer,
     start_net,
 )
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
+from gelato.baselines.shared_layers.link_module import (
+    CHUNK,
+    LinkModule,
+    glorot,
+    pick,
+)
 from gelato.baselines.shared_layers.messages import (
     SparseMatrix,
     refuse_large,
@@ -230,8 +237,6 @@ class Inputs:
 class BScNetsModule(LinkModule):
     """Two embeddings of nodes, and a small net on their squared differences."""
 
-    chunked = True
-
     def __init__(self, graph: Graph, model: BScNets, edges: IntArray) -> None:
         super().__init__(graph, model.features, normalise=model.normalise)
         self.dropout = model.dropout
@@ -298,9 +303,14 @@ class BScNetsModule(LinkModule):
 
     def decode(self, states: Tensor, pairs: Tensor) -> Tensor:
         """Return Fermi-Dirac logits of the net's size."""
-        u, v = pick(states, pairs)
-        units = self.pair(self.share * (u - v) ** 2)
-        return net_logits(units, self.out, training=self.training)
+        if len(pairs) > CHUNK:
+            first = (self.pair.weight * self.share, self.pair.bias)
+            output = net_of_pairs(states, first, self.out, pairs)
+        else:
+            u, v = pick(states, pairs)
+            units = self.pair(self.share * (u - v) ** 2)
+            output = net_of_units(units, self.out)
+        return net_logits(output, training=self.training)
 
     def scorer(self, states: Tensor) -> DifferenceNetScorer:
         """Return minus the net's size, not clamped."""

@@ -12,6 +12,7 @@ from torch.nn import functional
 from gelato.baselines import neo_gnn as overlap_kernels
 from gelato.baselines.neo_gnn import pair_overlaps
 from gelato.baselines.shared_layers import products as kernels
+from gelato.baselines.shared_layers.difference_net import net_of_pairs, net_of_units
 from gelato.baselines.shared_layers.dots import (
     mix_edges,
     pair_dots,
@@ -150,6 +151,23 @@ def test_difference_net_rows(random):
     np.testing.assert_array_equal(half, np.triu(out, 1))
     kernels.difference_net_pairs(np.full(n, 7), np.arange(n), *net, listed)
     np.testing.assert_array_equal(listed, out[7])
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 200])
+def test_net_of_pairs(random, count):
+    y, pairs = states(random, 30, 5), some_pairs(random, 30, count)
+    mix, bias = states(random, 7, 5), states(random, 1, 7).detach()[0]
+    bias.requires_grad_()
+    out = torch.nn.Linear(7, 1, dtype=torch.float64)
+    u, v = y[pairs[:, 0]], y[pairs[:, 1]]
+    expected = net_of_units(functional.linear((u - v) ** 2, mix, bias), out)
+    torch.testing.assert_close(net_of_pairs(y, (mix, bias), out, pairs), expected)
+    given = (y, mix, bias, out.weight)
+
+    def run(y, mix, bias, weight):
+        return net_of_pairs(y, (mix, bias), out, pairs)
+
+    assert gradcheck(run, given)
 
 
 def test_sparse_matrix_both_ways(random):

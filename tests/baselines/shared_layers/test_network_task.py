@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import gelato
+from gelato.baselines import bscnets
 from gelato.baselines.bscnets import Ahead
 from gelato.baselines.shared_layers import link_module
 from gelato.baselines.shared_layers import messages as feature_module
 from gelato.baselines.shared_layers.difference_net import dropped
 from gelato.baselines.shared_layers.network_task import SAMPLED, NetworkTask, clipped
+from gelato.baselines.tlc_gnn import model as tlc_gnn
 from gelato.errors import (
     InputError,
     UnknownNameError,
@@ -218,7 +220,7 @@ def test_an_interrupted_training_ends_where_it_would_have(name, split, tmp_path)
     np.testing.assert_array_equal(resumed.score_rows(rows), whole.score_rows(rows))
 
 
-@pytest.mark.parametrize("name", ["bscnets", "neo-gnn"])
+@pytest.mark.parametrize("name", ["tlc-gnn", "bscnets", "neo-gnn"])
 def test_chunks_of_pairs_change_no_gradient(name, split, monkeypatch):
     def gradients():
         task = task_of(make(name, training="unbiased", batches=10), split)
@@ -227,7 +229,8 @@ def test_chunks_of_pairs_change_no_gradient(name, split, monkeypatch):
         return value.detach(), [p.grad for p in task.module.parameters()]
 
     whole, expected = gradients()
-    monkeypatch.setattr(link_module, "_CHUNK", 17)
+    for module in (link_module, bscnets, tlc_gnn):
+        monkeypatch.setattr(module, "CHUNK", 17)
     value, ours = gradients()
     torch.testing.assert_close(value, whole)
     for one, two in zip(ours, expected, strict=True):

@@ -6,12 +6,19 @@ A pair's distance is ``|w . leaky(M (e_u - e_v)^2 + b) + b'|`` with e of norm at
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gelato.baselines.shared_layers import products
 from gelato.baselines.shared_layers.decoders import DifferenceNetScorer
 from gelato.baselines.shared_layers.messages import SparseMatrix
+from gelato.graph import IntArray
+from gelato.kernels.chunks import NUM_CHUNKS, run_rows
+from gelato.kernels.tiles import column_tiles, from_inner_tiles, inner_shape
 
 RADIUS = 2.0  # of the Fermi-Dirac decoder
 FURTHEST = 40.0  # distance beyond which training tells pairs no more apart
@@ -62,9 +69,72 @@ def start_net(*layers: nn.Linear) -> None:
         nn.init.zeros_(layer.bias)
 
 
-def net_logits(units: Tensor, out: nn.Linear, *, training: bool) -> Tensor:
-    """Return Fermi-Dirac logits ``(K, 1)`` from hidden units before activation."""
-    distance: Tensor = out(functional.leaky_relu(units, SLOPE)).abs()
+class _Net(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pairs: Tensor, *net: Tensor) -> Tensor:
+        ctx.save_for_backward(pairs, *net)
+        out = net[0].new_empty(len(pairs))
+        given = (*pairs.numpy().T, _net_arrays(*net), out.numpy())
+        run_rows(products.training_net, _bounds(len(pairs)), *given)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        pairs, states, mix, bias, weights = ctx.saved_tensors
+        upstream = gradients[0].contiguous().numpy()
+        own = tuple(
+            np.zeros((NUM_CHUNKS, *shape), upstream.dtype)
+            for shape in (states.shape, inner_shape(*mix.shape), (2, len(bias)))
+        )
+        net = _net_arrays(states, mix, bias, weights)
+        given = (*pairs.numpy().T, net, upstream)
+        work = products.training_net_backward
+        run_rows(work, _bounds(len(pairs)), *given, own=own)
+        by_state, by_mix, by_unit = (part.sum(axis=0) for part in own)
+        found = (by_state, from_inner_tiles(by_mix, *mix.shape), *by_unit)
+        return None, *(torch.from_numpy(np.ascontiguousarray(x)) for x in found)
+
+
+def _net_arrays(
+    states: Tensor, mix: Tensor, bias: Tensor, weights: Tensor
+) -> tuple[Any, ...]:
+    """Return the net as kernels take it."""
+    given = [x.detach().contiguous().numpy() for x in (states, mix, bias, weights)]
+    tiles = (column_tiles(given[1].T), column_tiles(given[1]))
+    return given[0], *tiles, *given[2:], given[0].dtype.type(SLOPE)
+
+
+def _bounds(count: int) -> IntArray:
+    return np.arange(NUM_CHUNKS + 1, dtype=np.int64) * count // NUM_CHUNKS
+
+
+def net_of_pairs(states: Tensor, pair: Layer, out: nn.Linear, pairs: Tensor) -> Tensor:
+    """Return the net's output ``(K, 1)`` for many pairs, which holds no unit of them.
+
+    Parameters
+    ----------
+    states : (n, d) Tensor
+        Of nodes.
+    pair : (weights, bias)
+        First layer, of squared differences.
+    out : Linear
+        Second layer.
+    pairs : (K, 2) int64 Tensor
+    """
+    net = (states, *pair, out.weight[0])
+    found: Tensor = _Net.apply(pairs, *net)  # type: ignore[no-untyped-call]
+    return found[:, None] + out.bias
+
+
+def net_of_units(units: Tensor, out: nn.Linear) -> Tensor:
+    """Return the net's output ``(K, 1)`` from hidden units before activation."""
+    output: Tensor = out(functional.leaky_relu(units, SLOPE))
+    return output
+
+
+def net_logits(output: Tensor, *, training: bool) -> Tensor:
+    """Return Fermi-Dirac logits ``(K, 1)`` from the net's output."""
+    distance = output.abs()
     if training:
         distance = distance.clamp_max(FURTHEST)
     return RADIUS - distance

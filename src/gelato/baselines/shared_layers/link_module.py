@@ -15,8 +15,8 @@ from gelato.errors import InputError
 from gelato.graph import Graph
 from gelato.ranking.scorers import RowScorer
 
-# Pairs whose intermediate values are held at a time.
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
+"""Pairs whose intermediate values are held at a time."""
 
 
 class LinkModule(nn.Module, ABC):
@@ -75,11 +75,11 @@ class LinkModule(nn.Module, ABC):
 
     def logits(self, states: Any, pairs: Tensor) -> Tensor:
         """Return logits of any number of pairs, ``(K, heads)``."""
-        if not self.chunked or len(pairs) <= _CHUNK:
+        if not self.chunked or len(pairs) <= CHUNK:
             return self.decode(states, pairs)
         parts = [
             checkpoint(self.decode, states, part, use_reentrant=False)
-            for part in torch.split(pairs, _CHUNK)
+            for part in torch.split(pairs, CHUNK)
         ]
         return torch.cat(parts)
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from gelato.kernels.compiled import kernel
+from gelato.kernels.tiles import add_inner_product, rows_times
 
 _TILE = 1024  # columns whose sums stay in the first-level cache
 _ANY_ORDER = {"reassoc", "contract", "nsz"}
 _FEW = 64  # columns whose squared differences do
+_TOGETHER = 168  # pairs whose units do, in the second-level cache
 
 
 @kernel()
@@ -131,6 +133,73 @@ def difference_net_pairs(u, v, states, mix, bias, weights, slope, out):  # type:
                 unit += gap * gap * mix[d, k]
             total += weights[k] * max(unit, slope * unit)
         out[p] = total
+
+
+@kernel()
+def _squared_gaps(u, v, states, gaps, squares):  # type: ignore[no-untyped-def]
+    """Fill differences of pairs and their squares, (pairs, dimensions)."""
+    for j in range(u.shape[0]):
+        one, two = states[u[j]], states[v[j]]
+        for d in range(states.shape[1]):
+            gap = one[d] - two[d]
+            gaps[j, d] = gap
+            squares[j, d] = gap * gap
+
+
+@kernel(fastmath=_ANY_ORDER)
+def training_net(start, stop, u, v, net, out):  # type: ignore[no-untyped-def]
+    """Write the net of :func:`difference_net_rows` for pairs, up to rounding.
+
+    ``net`` is (states, tiles, back, bias, weights, slope), with the column tiles of the
+    first layer's weights (dimensions, units) and of their transpose.
+    """
+    states, tiles, _, bias, weights, slope = net
+    gaps = np.empty((_TOGETHER, states.shape[1]), states.dtype)
+    squares, units = np.empty_like(gaps), np.empty((_TOGETHER, bias.size), states.dtype)
+    for first in range(start, stop, _TOGETHER):
+        last = min(first + _TOGETHER, stop)
+        _squared_gaps(u[first:last], v[first:last], states, gaps, squares)
+        rows_times(squares, tiles, units, 0, last - first)
+        for j in range(last - first):
+            unit, total = units[j], bias[0] * 0
+            for k in range(bias.size):
+                value = unit[k] + bias[k]
+                total += weights[k] * max(value, slope * value)
+            out[first + j] = total
+
+
+@kernel(fastmath=_ANY_ORDER)
+def training_net_backward(start, stop, u, v, net, gradient, by_state, by_mix, by_unit):  # type: ignore[no-untyped-def]
+    """Add the gradients of states, of the first layer in tiles, and of units.
+
+    The rows of ``by_unit`` are those of the first layer's bias and of the last weights.
+    """
+    states, tiles, back, bias, weights, slope = net
+    gaps = np.empty((_TOGETHER, states.shape[1]), states.dtype)
+    squares, through = np.empty_like(gaps), np.empty_like(gaps)
+    units = np.empty((_TOGETHER, bias.size), states.dtype)
+    of_bias, of_weight, whole = by_unit[0], by_unit[1], slope / slope
+    for first in range(start, stop, _TOGETHER):
+        last = min(first + _TOGETHER, stop)
+        count = last - first
+        _squared_gaps(u[first:last], v[first:last], states, gaps, squares)
+        rows_times(squares, tiles, units, 0, count)
+        for j in range(count):
+            rate, unit = gradient[first + j], units[j]
+            for k in range(bias.size):
+                value = unit[k] + bias[k]
+                of_weight[k] += rate * max(value, slope * value)
+                unit[k] = rate * weights[k] * (whole if value > 0 else slope)
+            for k in range(bias.size):
+                of_bias[k] += unit[k]
+        add_inner_product(units, squares, by_mix, 0, count)
+        rows_times(units, back, through, 0, count)
+        for j in range(count):
+            one, two = by_state[u[first + j]], by_state[v[first + j]]
+            for d in range(states.shape[1]):
+                slant = 2 * gaps[j, d] * through[j, d]
+                one[d] += slant
+                two[d] -= slant
 
 
 @kernel()

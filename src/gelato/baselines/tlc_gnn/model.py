@@ -20,10 +20,17 @@ from gelato.baselines.shared_layers.difference_net import (
     at_most_one,
     convolve_twice,
     net_logits,
+    net_of_pairs,
+    net_of_units,
     net_scorer,
     start_net,
 )
-from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
+from gelato.baselines.shared_layers.link_module import (
+    CHUNK,
+    LinkModule,
+    glorot,
+    pick,
+)
 from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.baselines.shared_layers.products import shifted_net_pairs
@@ -184,8 +191,6 @@ class TLCGNNModule(LinkModule):
         Let ones stand for images of the training graph, to time everything else.
     """
 
-    chunked = True
-
     def __init__(
         self,
         graph: Graph,
@@ -241,14 +246,28 @@ class TLCGNNModule(LinkModule):
     def decode(self, states: States, pairs: Tensor) -> Tensor:
         """Return Fermi-Dirac logits; only images other than 0 are multiplied."""
         nodes, images = states
+        at, found = images.of_pairs(pairs.numpy(), training=self.training)
+        filled = (torch.from_numpy(at), torch.from_numpy(found))
+        if len(pairs) > CHUNK:
+            first = (self._mixes()[0], self.pair.bias)
+            output = net_of_pairs(nodes, first, self.out, pairs)
+            everyone = (torch.arange(len(at)), filled[1])
+            shown = self._output(nodes, pairs[filled[0]], everyone)
+            output = output.index_copy(0, filled[0], shown)
+        else:
+            output = self._output(nodes, pairs, filled)
+        return net_logits(output, training=self.training)
+
+    def _output(
+        self, nodes: Tensor, pairs: Tensor, images: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Return the net's output, given which pairs have images, and these."""
         mix, of_image = self._mixes()
         u, v = pick(nodes, pairs)
         units = functional.linear((u - v) ** 2, mix, self.pair.bias)
-        at, found = images.of_pairs(pairs.numpy(), training=self.training)
-        if len(at):
-            shifts = torch.from_numpy(found) @ of_image.T
-            units = units.index_add(0, torch.from_numpy(at), shifts)
-        return net_logits(units, self.out, training=self.training)
+        if len(images[0]):
+            units = units.index_add(0, images[0], images[1] @ of_image.T)
+        return net_of_units(units, self.out)
 
     def scorer(self, states: States) -> DifferenceNetScorer | ImageNetScorer:
         """Return minus the net's size, not clamped."""
