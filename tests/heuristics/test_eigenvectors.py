@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,13 @@ def test_a_forecast_does_not_search_for_eigenvectors(monkeypatch):
     told = forecast(gelato.make("spectral").fit(graph), graph)
     assert told.pairs == 2_000 * 1_999 // 2 - graph.num_edges
     assert told.seconds > 0
+
+
+def test_workers_are_sent_what_was_found(monkeypatch):
+    graph = gelato.make_synthetic_graph(40, seed=5)
+    scorer = heuristics.spectral(graph, dimensions=5)
+    sent = pickle.dumps(scorer)
+    monkeypatch.setattr(eigenvectors, "leading_eigenvectors", None)
+    rows = np.arange(40)
+    found = pickle.loads(sent).score_rows(rows)
+    np.testing.assert_array_equal(found, scorer.score_rows(rows))

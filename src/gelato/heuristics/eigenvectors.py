@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,6 +104,10 @@ class SpectralScorer:
         embedded = np.zeros((n, count))
         embedded[linked] = vectors * np.sqrt(np.maximum(values, 0.0))
         return DotScorer(embedded)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers elsewhere are sent the embeddings, and search for none of their own.
+        return vars(self) | {"dots": self.dots}
 
     def trial(self) -> tuple[DotScorer, float, int]:
         """Return what to time in a forecast, and what comes before the first row."""

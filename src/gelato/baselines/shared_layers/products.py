@@ -178,7 +178,8 @@ def training_net_backward(start, stop, u, v, net, gradient, by_state, by_mix, by
     gaps = np.empty((_TOGETHER, states.shape[1]), states.dtype)
     squares, through = np.empty_like(gaps), np.empty_like(gaps)
     units = np.empty((_TOGETHER, bias.size), states.dtype)
-    of_bias, of_weight, whole = by_unit[0], by_unit[1], slope / slope
+    of_bias, of_weight = by_unit[0], by_unit[1]
+    whole = slope / slope  # a plain 1 would turn single precision into double
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
         count = last - first
