@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gelato.datasets.catalog import find
 from gelato.models.gelato import Gelato
 from gelato.models.registry import make, model_names, preset
 from gelato.paper.cells import cells
@@ -153,6 +154,14 @@ def test_seeds_of_the_recorded_priorities():
     assert row("ablation", "Gelato-NP+UT", "citeseer").seeds == ten
     assert row("ablation", "Gelato-AC", "photo").label == "20 epochs"
     assert row("ap", "AC", "cora").seeds == (None,)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_batches_fit_into_the_graphs_they_are_planned_for(name):
+    for planned in read_experiment(name).rows:
+        if planned.dataset in DATASETS:
+            training = 0.85 * find(planned.dataset).num_edges
+            assert planned.parameters.get("batches", 1) <= training, planned
 
 
 def test_ablations_are_parameters():
