@@ -235,7 +235,7 @@ class TestEnhanced:
         model = fitted(graph, pair_model=lambda graph: Flat())
         why = explain_pair(model, graph, "node 0", "node 2")
         assert not any(edge.effects for edge in why.edges)
-        assert any("yours" in note for note in why.notes)
+        assert any("not the MLP" in note for note in why.notes)
 
 
 class TestOtherScorers:

@@ -233,6 +233,61 @@ class TestPrecision:
             ).check_parameters()
 
 
+class TestGraphNetworkAsPairModel:
+    GIVEN = {"pair_model": "gcn", "eta": 0.5, "alpha": 0.5, "beta": 0.5} | QUICK
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, split):
+        return Gelato(**cls.GIVEN).fit(split)
+
+    def test_all_of_it_is_trained(self, model, split):
+        start = Gelato(**self.GIVEN).untrained(split).module_.state_dict()
+        for name, value in model.module_.state_dict().items():
+            assert not torch.equal(value, start[name]), name
+
+    def test_it_is_stored(self, model, split, tmp_path):
+        plain = Gelato(**(self.GIVEN | {"pair_model": None})).fit(split)
+        assert not np.allclose(model.score_rows(ROWS), plain.score_rows(ROWS))
+        again = gelato.load(model.save(tmp_path / "run"))
+        assert again.pair_model == "gcn"
+        np.testing.assert_array_equal(again.score_rows(ROWS), model.score_rows(ROWS))
+
+    def test_a_newer_graph_is_read_and_the_old_one_again(self, model, split):
+        known = model.score_rows(ROWS)
+        more = np.concatenate([split.graph.edges, [(0, 39), (1, 38)]])
+        later = Graph.from_indices(40, more, attributes=split.graph.attributes)
+        assert not np.array_equal(model.with_graph(later).score_rows(ROWS), known)
+        np.testing.assert_array_equal(model.score_rows(ROWS), known)
+
+    def test_a_step_reads_all_edges_but_its_positives(self, split):
+        read = []
+
+        class Flat(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.level = nn.Parameter(torch.zeros(()))
+
+            def read(self, graph):
+                read.append({tuple(edge) for edge in graph.edges.tolist()})
+
+            def forward(self, features):
+                return self.level.sigmoid().expand(len(features))
+
+        Gelato(**(self.GIVEN | {"pair_model": lambda graph: Flat()})).fit(split)
+        known = {tuple(edge) for edge in split.train.tolist()}
+        steps = [edges for edges in read if edges != known]
+        assert len(steps) == QUICK["epochs"] * QUICK["batches"]
+        for one, two in zip(steps[::2], steps[1::2], strict=True):
+            assert one | two == known  # the two batches of an epoch share no positive
+            assert len(one) + len(two) == len(known)
+
+    def test_directed_graphs_are_refused_before_training(self):
+        directed = community_graph(directed=True)
+        with pytest.raises(GelatoError, match="gcn"):
+            Gelato(**self.GIVEN).fit(split_edges(directed, valid=0.1, test=0.1))
+
+
 class TestNewerGraphs:
     def test_new_edges_are_weighed_by_the_trained_model(self, model, split):
         later = Graph.from_indices(

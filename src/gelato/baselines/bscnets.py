@@ -28,15 +28,15 @@ from gelato.baselines.shared_layers.link_module import (
     glorot,
     pick,
 )
-from gelato.baselines.shared_layers.messages import (
-    SparseMatrix,
-    refuse_large,
-    symmetric_average,
-)
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph, IntArray, find_pairs
 from gelato.kernels.chunks import generator
 from gelato.models.trained import DROPOUTS
+from gelato.nn.messages import (
+    SparseMatrix,
+    refuse_large,
+    symmetric_average,
+)
 from gelato.parameters import flag, number, unlisted, whole
 
 

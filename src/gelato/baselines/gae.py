@@ -12,11 +12,11 @@ from torch.nn import functional
 from gelato.baselines.shared_layers.decoders import ProductScorer
 from gelato.baselines.shared_layers.dots import pair_dots, softplus_of_products
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot
-from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings, NetworkTask
 from gelato.errors import UsageError
 from gelato.graph import Graph
+from gelato.nn.messages import SparseMatrix, symmetric_average
 from gelato.parameters import Dimension, choice, flag, unlisted, whole
 from gelato.splits import EdgeSplit
 

@@ -19,10 +19,10 @@ from torch.nn import functional
 from gelato.baselines.shared_layers.decoders import BallScorer, ProductScorer
 from gelato.baselines.shared_layers.dots import mix_edges, pair_dots
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick, zeros
-from gelato.baselines.shared_layers.messages import SparseMatrix, row_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.graph import Graph
 from gelato.models.trained import DROPOUTS
+from gelato.nn.messages import SparseMatrix, row_average
 from gelato.parameters import Dimension, choice, flag, number, unlisted, whole
 
 RADIUS = 2.0  # of the Fermi-Dirac decoder, whose temperature is 1

@@ -16,11 +16,6 @@ from torch.nn import functional
 from gelato.baselines.shared_layers.decoders import TiledScorer
 from gelato.baselines.shared_layers.difference_net import dropped
 from gelato.baselines.shared_layers.link_module import LinkModule, pick
-from gelato.baselines.shared_layers.messages import (
-    SparseMatrix,
-    adjacency_pattern,
-    symmetric_average,
-)
 from gelato.baselines.shared_layers.network import LEARNING_RATES, HidingModel
 from gelato.baselines.shared_layers.normed_net import (
     NormedLayer,
@@ -31,6 +26,11 @@ from gelato.baselines.shared_layers.normed_net import (
 )
 from gelato.graph import FloatArray, Graph
 from gelato.kernels.compiled import kernel
+from gelato.nn.messages import (
+    SparseMatrix,
+    adjacency_pattern,
+    symmetric_average,
+)
 from gelato.parameters import Dimension, flag, number, whole
 
 Table = npt.NDArray[np.float32]

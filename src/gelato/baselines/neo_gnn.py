@@ -19,17 +19,17 @@ from torch.nn import functional
 
 from gelato.baselines.shared_layers.decoders import ProductNet, RowsOrHalf
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick, zeros
-from gelato.baselines.shared_layers.messages import (
+from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
+from gelato.engines import single_blas_thread
+from gelato.graph import FloatArray, Graph, IntArray
+from gelato.kernels.compiled import kernel
+from gelato.nn.messages import (
     SparseMatrix,
     adjacency_pattern,
     node_features,
     refuse_large,
     symmetric_average,
 )
-from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
-from gelato.engines import single_blas_thread
-from gelato.graph import FloatArray, Graph, IntArray
-from gelato.kernels.compiled import kernel
 from gelato.parameters import Dimension, flag, number, unlisted, whole
 
 # Bytes per entry of A^2: value and column, twice while it is added to A.

@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from gelato.baselines.shared_layers.decoders import TiledScorer
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, pick
-from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, HidingModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.baselines.shared_layers.normed_net import (
@@ -25,6 +24,7 @@ from gelato.baselines.shared_layers.normed_net import (
     rows_of,
 )
 from gelato.graph import FloatArray, Graph
+from gelato.nn.messages import SparseMatrix, symmetric_average
 from gelato.parameters import Dimension, choice, flag, number, unlisted, whole
 from gelato.splits import EdgeSplit
 

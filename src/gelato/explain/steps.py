@@ -212,7 +212,9 @@ class _EdgeFacts:
         own = enhancer is not None and enhancer.pair_model is not None
         if self._explains and own:
             self._explains = False
-            self.notes.append("attributes are not looked into: the pair model is yours")
+            self.notes.append(
+                "attributes are not looked into: the pair model is not the MLP"
+            )
         elif self._explains and len(steps):
             self.notes.append(
                 "effects of attributes: the weight as it is, less the weight if both "

@@ -14,7 +14,7 @@ from gelato.errors import StoredFileError, UsageError
 from gelato.graph import Graph
 from gelato.heuristics.walks import SELF_LOOPS, SelfLoops
 from gelato.models.base import Model, refuse_other_attributes
-from gelato.nn.enhancement import EnhancedGraph, enhance
+from gelato.nn.enhancement import EnhancedGraph, ReadsEdges, enhance
 from gelato.nn.first_layer import PairFeatures
 from gelato.nn.similarity import (
     BlockSimilarity,
@@ -199,6 +199,8 @@ def learned_weights(
     if module is None:
         raise UsageError("The pair model has not been trained.", hint="Call fit first.")
     features = PairFeatures(graph.attributes, enhanced.pairs, directed=graph.directed)
+    if isinstance(module, ReadsEdges):
+        module.read(graph)
     with torch.no_grad():
         trained: Tensor = module(features)
         return enhanced.weights(trained)

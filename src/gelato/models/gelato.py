@@ -25,6 +25,7 @@ from gelato.models.enhanced import (
 from gelato.models.mlp import LEARNING_RATES, MLP, PairTrained
 from gelato.models.trained import DROPOUTS, fill_module
 from gelato.nn.enhancement import EnhancedGraph
+from gelato.nn.pair_gcn import PairGCN
 from gelato.nn.pair_mlp import Precision
 from gelato.nn.similarity import BlockSimilarity
 from gelato.nn.two_steps import HeuristicMixture
@@ -131,11 +132,13 @@ class Gelato(PairTrained, EnhancedModel):
         Share of the edges held out for validation when fitted on a bare graph.
     seed : int
         Decides initial weights, dropout, batches and negatives.
-    pair_model : callable, optional
-        Takes the training graph and returns an ``nn.Module`` that maps
-        :class:`~gelato.nn.first_layer.PairFeatures` to a weight per pair, in place
-        of the MLP. A model that reads the graph's edges also sees a batch's
-        positives: only their weight is hidden.
+    pair_model : "gcn" or callable, optional
+        What weighs pairs in place of the MLP: two graph convolutions with the MLP's
+        ``hidden`` and ``dropout``; or a function that takes the training graph and
+        returns an ``nn.Module`` that maps
+        :class:`~gelato.nn.first_layer.PairFeatures` to a weight per pair. A module
+        with a method ``read(graph)`` is given the edges that it may see before each
+        step (the batch's positives are not among them) and before it weighs a graph.
 
     Attributes
     ----------
@@ -193,7 +196,7 @@ class Gelato(PairTrained, EnhancedModel):
     patience: int | None = None
     valid: float = 0.05
     seed: int = 0
-    pair_model: Callable[[Graph], nn.Module] | None = function(None)
+    pair_model: str | Callable[[Graph], nn.Module] | None = function(None, "gcn")
 
     module_: nn.Module | None
     later_parameters = (
@@ -225,13 +228,13 @@ class Gelato(PairTrained, EnhancedModel):
             )
         if self.start != "random" and self.pair_model is not None:
             raise UsageError(
-                f"start is {self.start!r}, but the pair model is your own.",
-                hint="Leave start out, and let the pair model start evenly.",
+                f"start is {self.start!r}, but the pair model is not the MLP.",
+                hint="Leave start out, or pair_model.",
             )
         if self.precision != "float32" and self.pair_model is not None:
             raise UsageError(
-                f"precision is {self.precision!r}, but the pair model is your own.",
-                hint="Leave precision out, and let the pair model decide.",
+                f"precision is {self.precision!r}, but the pair model is not the MLP.",
+                hint="Leave precision out, or pair_model.",
             )
         given = self.get_params()
         for name, needed in _NEAR_NEEDS.items():
@@ -310,7 +313,10 @@ class Gelato(PairTrained, EnhancedModel):
         )
 
     def _module(self, graph: Graph, stored: Any = None) -> nn.Module:
-        if self.pair_model is not None:
+        if self.pair_model == "gcn":
+            units: Any = {"hidden": self.hidden, "dropout": self.dropout}
+            return PairGCN(graph, **units, seed=int(self.seed))
+        if callable(self.pair_model):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 return self.pair_model(graph)

@@ -9,7 +9,7 @@ graph's own weight, w what a pair model learned and s the pair's similarity, at 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,14 @@ from gelato.nn.similarity import (
     similarity_count,
     similarity_edges,
 )
+
+
+@runtime_checkable
+class ReadsEdges(Protocol):
+    """A pair model that looks at edges: it is told which ones it may see."""
+
+    def read(self, graph: Graph) -> None:
+        """Look at the edges of this graph, and no others, from now on."""
 
 
 @dataclass(frozen=True, eq=False)

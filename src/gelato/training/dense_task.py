@@ -58,7 +58,7 @@ class DenseTask(EnhancedTask):
         """Return the loss of one step."""
         positives = self.positives.batch(epoch, batch)
         with self.clock("mlp"):
-            trained = self.trained()
+            trained = self.trained(positives)
         with self.clock("walks"):
             z = self.standardised_dense(trained, positives)
             negatives = self.draw(epoch, batch, len(positives))

@@ -29,7 +29,7 @@ from gelato.nn.autocovariance import (
     choose_sigma,
     standardised_scores,
 )
-from gelato.nn.enhancement import EnhancedGraph
+from gelato.nn.enhancement import EnhancedGraph, ReadsEdges
 from gelato.nn.first_layer import PairFeatures
 from gelato.nn.losses import CrossEntropyLoss, NPairLoss, make_loss
 from gelato.nn.step import NearBatch, n_pair_step, near_step
@@ -317,7 +317,7 @@ class EnhancedTask(RankedTask):
     ) -> None:
         batches, metric, seed = settings.batches, settings.metric, settings.seed
         super().__init__(graph, validation, batches=batches, metric=metric, seed=seed)
-        self.settings, self.enhanced = settings, enhanced
+        self.graph, self.settings, self.enhanced = graph, settings, enhanced
         mixture = None
         if settings.heuristic != "ac":
             mixture = _mixture(settings, graph.num_edges)
@@ -328,11 +328,23 @@ class EnhancedTask(RankedTask):
                 graph.attributes, enhanced.pairs, directed=graph.directed
             )
 
-    def trained(self) -> Tensor | None:
-        """Return what the pair model says of every enhanced pair."""
-        if self.module.pair_model is None:
+    def trained(self, hidden: IntArray | None = None) -> Tensor | None:
+        """Return what the pair model says of every enhanced pair.
+
+        Parameters
+        ----------
+        hidden : (h,) int, optional
+            Edges, by position, that a pair model which reads edges may not see.
+        """
+        model = self.module.pair_model
+        if model is None:
             return None
-        said: Tensor = self.module.pair_model(self.features)
+        if isinstance(model, ReadsEdges):
+            edges = self.graph.edges
+            if hidden is not None:
+                edges = np.delete(edges, hidden, axis=0)
+            model.read(self.graph.with_edges(edges))
+        said: Tensor = model(self.features)
         return said
 
     def weights(self) -> Tensor:
@@ -407,7 +419,7 @@ class GelatoTask(EnhancedTask):
         """Return the loss of one step."""
         positives = self.positives.batch(epoch, batch)
         with self.clock("mlp"):
-            hidden, weights = self.hide(self.trained(), positives)
+            hidden, weights = self.hide(self.trained(positives), positives)
             step = Step((epoch, batch), weights, hidden, positives)
         with self.clock("negatives"):
             score = partial(self.scores.score, step)

@@ -18,7 +18,7 @@ from gelato.baselines.shared_layers.dots import (
     pair_dots,
     softplus_of_products,
 )
-from gelato.baselines.shared_layers.messages import SparseMatrix
+from gelato.nn.messages import SparseMatrix
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import gelato
 from gelato.baselines import bscnets
 from gelato.baselines.bscnets import Ahead
 from gelato.baselines.shared_layers import link_module
-from gelato.baselines.shared_layers import messages as feature_module
 from gelato.baselines.shared_layers.difference_net import dropped
 from gelato.baselines.shared_layers.network_task import SAMPLED, NetworkTask, clipped
 from gelato.baselines.tlc_gnn import model as tlc_gnn
@@ -25,6 +24,7 @@ from gelato.errors import (
 )
 from gelato.graph import Graph
 from gelato.models.registry import entries, facts_of, preset
+from gelato.nn import messages as feature_module
 from gelato.splits import split_edges
 from support.small_graphs import community_graph
 

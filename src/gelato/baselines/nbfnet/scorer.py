@@ -22,11 +22,11 @@ import scipy.sparse as sp
 from gelato.baselines.nbfnet.rows import Array, PathGraph, PathWeights, source_rows
 from gelato.baselines.nbfnet.states import Propagation
 from gelato.baselines.shared_layers.decoders import RowsOrHalf
-from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.chunks import run_chunks
 from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import column_tiles, rows_times
+from gelato.nn.messages import refuse_large
 from gelato.ranking.scorers import row_blocks
 
 _PART = 48

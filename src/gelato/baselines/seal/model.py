@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from gelato.baselines.seal.scorer import CHANNELS, WIDTH, SEALScorer
 from gelato.baselines.shared_layers.link_module import glorot, zeros
-from gelato.baselines.shared_layers.messages import FEATURES, SparseMatrix
 from gelato.baselines.shared_layers.subgraph_model import (
     Neighbours,
     SubgraphModel,
@@ -23,6 +22,7 @@ from gelato.baselines.shared_layers.subgraph_model import (
 )
 from gelato.baselines.shared_layers.subgraphs import pack_subgraphs
 from gelato.graph import FloatArray, Graph, IntArray
+from gelato.nn.messages import FEATURES, SparseMatrix
 from gelato.parameters import Dimension, choice, number, unlisted, whole
 
 LABELS = 1000

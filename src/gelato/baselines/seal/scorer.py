@@ -23,7 +23,6 @@ import numpy as np
 from torch import Tensor
 
 from gelato.baselines.shared_layers.decoders import PairwiseScorer
-from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.baselines.shared_layers.subgraphs import (
     AS_IT_IS,
     LEFT_OUT,
@@ -37,6 +36,7 @@ from gelato.baselines.shared_layers.subgraphs import (
 from gelato.graph import FloatArray, IntArray
 from gelato.kernels.compiled import kernel
 from gelato.kernels.tiles import column_tiles, rows_times
+from gelato.nn.messages import refuse_large
 
 if TYPE_CHECKING:
     from gelato.baselines.seal.model import SEALModule

@@ -15,10 +15,10 @@ from torch.nn import functional
 
 from gelato.baselines.shared_layers import products
 from gelato.baselines.shared_layers.decoders import DifferenceNetScorer
-from gelato.baselines.shared_layers.messages import SparseMatrix
 from gelato.graph import IntArray
 from gelato.kernels.chunks import NUM_CHUNKS, run_rows
 from gelato.kernels.tiles import column_tiles, from_inner_tiles, inner_shape
+from gelato.nn.messages import SparseMatrix
 
 RADIUS = 2.0  # of the Fermi-Dirac decoder
 FURTHEST = 40.0  # distance beyond which training tells pairs no more apart

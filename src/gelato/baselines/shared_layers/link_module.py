@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from gelato.baselines.shared_layers.messages import SparseMatrix, node_features
 from gelato.errors import InputError
 from gelato.graph import Graph
+from gelato.nn.messages import SparseMatrix, node_features
 from gelato.ranking.scorers import RowScorer
 
 CHUNK = 1 << 16
@@ -27,7 +27,7 @@ class LinkModule(nn.Module, ABC):
     graph : Graph
         The training graph; decides the number of features.
     features : str, optional
-        See :func:`gelato.baselines.shared_layers.messages.node_features`; None for a
+        See :func:`gelato.nn.messages.node_features`; None for a
         network that is given nothing about nodes.
     normalise : bool
         Whether rows of features are divided by their sums.

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from gelato.baselines.shared_layers.link_module import LinkModule
-from gelato.baselines.shared_layers.messages import FEATURES
 from gelato.baselines.shared_layers.network_task import (
     LAST,
     SAMPLED,
@@ -23,6 +22,7 @@ from gelato.baselines.shared_layers.network_task import (
 from gelato.errors import UnknownNameError, UsageError
 from gelato.graph import Graph
 from gelato.models.trained import TrainedModel
+from gelato.nn.messages import FEATURES
 from gelato.parameters import Dimension, Parameter, choice, flag, number, whole
 from gelato.ranking.scorers import RowScorer
 from gelato.splits import EdgeSplit

@@ -16,12 +16,12 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from gelato.baselines.shared_layers.link_module import LinkModule
-from gelato.baselines.shared_layers.messages import average_rows, refuse_large
 from gelato.baselines.shared_layers.network import GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings, NetworkTask
 from gelato.baselines.shared_layers.subgraphs import Packed, subgraph_sizes
 from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels.chunks import generator, run_shares
+from gelato.nn.messages import average_rows, refuse_large
 from gelato.parameters import whole
 from gelato.splits import EdgeSplit
 from gelato.training.negatives import NegativePairs

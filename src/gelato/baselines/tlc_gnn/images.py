@@ -22,11 +22,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.baselines.tlc_gnn.curvature import arc_lengths, edge_curvature, pair_cost
 from gelato.baselines.tlc_gnn.resumable import PartFolder, fill_by_parts
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 from gelato.kernels.compiled import kernel
+from gelato.nn.messages import refuse_large
 
 PIXELS = 5
 """Rows and columns of an image, over births and persistences from 0 to 1."""

@@ -31,7 +31,6 @@ from gelato.baselines.shared_layers.link_module import (
     glorot,
     pick,
 )
-from gelato.baselines.shared_layers.messages import SparseMatrix, symmetric_average
 from gelato.baselines.shared_layers.network import LEARNING_RATES, GNNModel
 from gelato.baselines.shared_layers.products import shifted_net_pairs
 from gelato.baselines.tlc_gnn.curvature import edge_curvatures, pair_cost
@@ -40,6 +39,7 @@ from gelato.baselines.tlc_gnn.resumable import PartFolder
 from gelato.graph import FloatArray, Graph, IntArray, find_pairs
 from gelato.kernels.chunks import default_threads
 from gelato.models.trained import DROPOUTS
+from gelato.nn.messages import SparseMatrix, symmetric_average
 from gelato.parameters import flag, number, unlisted, whole
 from gelato.splits import EdgeSplit
 

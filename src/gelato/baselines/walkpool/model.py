@@ -16,7 +16,6 @@ from torch.nn import functional
 from gelato.baselines.gae import GAE, GAEModule
 from gelato.baselines.shared_layers.decoders import PairwiseScorer
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, zeros
-from gelato.baselines.shared_layers.messages import refuse_large
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.baselines.shared_layers.subgraph_model import (
     Neighbours,
@@ -40,6 +39,7 @@ from gelato.graph import FloatArray, Graph, IntArray
 from gelato.kernels.chunks import balanced_chunks, run_chunks
 from gelato.kernels.tiles import column_tiles
 from gelato.models.trained import DROPOUTS
+from gelato.nn.messages import refuse_large
 from gelato.parameters import Dimension, number, unlisted, whole
 from gelato.splits import EdgeSplit
 from gelato.training.step_times import time_steps

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gelato.baselines.shared_layers.messages import SparseMatrix
+from gelato.nn.messages import SparseMatrix
 
 
 @given(
