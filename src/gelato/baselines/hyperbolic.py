@@ -190,6 +190,8 @@ States = tuple[Tensor, Tensor]
 class HGCNModule(LinkModule):
     """Moebius layers, averages in the tangent space, one curvature per layer."""
 
+    in_parts = True
+
     def __init__(self, graph: Graph, model: HGCN) -> None:
         super().__init__(graph, model.features, normalise=True)
         self.dropout = model.dropout
@@ -311,6 +313,8 @@ LorentzInputs = tuple[Tensor, SparseMatrix]
 
 class LGCNModule(LinkModule):
     """Lorentz layers, attention by distance, centroids in closed form."""
+
+    in_parts = True
 
     def __init__(self, graph: Graph, model: LGCN) -> None:
         super().__init__(graph, model.features, normalise=True)

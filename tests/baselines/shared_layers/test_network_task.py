@@ -12,7 +12,7 @@ import torch
 import gelato
 from gelato.baselines import bscnets
 from gelato.baselines.bscnets import Ahead
-from gelato.baselines.shared_layers import link_module
+from gelato.baselines.shared_layers import link_module, network_task
 from gelato.baselines.shared_layers.difference_net import dropped
 from gelato.baselines.shared_layers.network_task import SAMPLED, NetworkTask, clipped
 from gelato.baselines.tlc_gnn import model as tlc_gnn
@@ -236,6 +236,41 @@ def test_chunks_of_pairs_change_no_gradient(name, split, monkeypatch):
     for one, two in zip(ours, expected, strict=True):
         if two is not None:
             torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["hgcn", "lgcn"])
+def test_large_steps_are_taken_in_parts_with_the_same_gradients(
+    name, split, monkeypatch
+):
+    decoded = []
+
+    def gradients():
+        model = make(name, training="unbiased", batches=2)
+        torch.manual_seed(1)
+        task = task_of(model, split)
+        decode = task.module.decode
+        monkeypatch.setattr(
+            task.module,
+            "decode",
+            lambda states, pairs: decoded.append(len(pairs)) or decode(states, pairs),
+        )
+        task.module.train()
+        value = task.step_loss(1, 0)
+        value.backward()
+        found = [p.grad.clone() for p in task.module.parameters()]
+        return value.item(), found
+
+    whole = gradients()
+    assert len(decoded) == 1
+    monkeypatch.setattr(network_task, "LARGE", decoded[0])
+    monkeypatch.setattr(network_task, "PART", 37)
+    parts = gradients()
+    assert sum(decoded[1:]) == decoded[0]
+    assert max(decoded[1:]) == 37
+    assert parts[0] == pytest.approx(whole[0], rel=1e-6)
+    for one, two in zip(whole[1], parts[1], strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-7)
+    assert sum(float(one.abs().sum()) for one in whole[1]) > 0
 
 
 def test_clipping_by_group():

@@ -36,6 +36,9 @@ class LinkModule(nn.Module, ABC):
     # Decoders that hold many numbers per pair are run in chunks, each once more for
     # its gradient.
     chunked = False
+    # States that are a tuple of tensors: the loss of many pairs can be taken part by
+    # part, each with its gradient before the next.
+    in_parts = False
 
     def __init__(self, graph: Graph, features: str | None, *, normalise: bool) -> None:
         super().__init__()

@@ -35,6 +35,12 @@ SAMPLED = ("sampled-auc", "sampled-ap", "sampled-mean")
 LAST = "last"
 """Share of the epochs done: selecting by it keeps the last epoch."""
 
+LARGE = 1 << 22
+"""Pairs from which on a step is taken in parts: a longer array of theirs is more than
+malloc keeps for the next one, and fresh memory takes longer than what it is for."""
+PART = 1 << 18
+"""Pairs of a part."""
+
 
 @dataclass(frozen=True)
 class NetworkSettings:
@@ -128,10 +134,13 @@ class NetworkTask:
         with self.clock("encode"):
             states = self.module.encode_ends(visible, pairs)
         with self.clock("decode"):
-            logits = self.module.logits(states, pairs)
-            value = self.objective(
-                logits[: len(positives)], logits[len(positives) :], groups
-            )
+            if self.module.in_parts and self._sums_pairs and len(pairs) >= LARGE:
+                value = self._in_parts(states, pairs, len(positives))
+            else:
+                logits = self.module.logits(states, pairs)
+                value = self.objective(
+                    logits[: len(positives)], logits[len(positives) :], groups
+                )
         penalty = self.module.penalty(states)
         return value if penalty is None else value + penalty
 
@@ -143,6 +152,25 @@ class NetworkTask:
         with self.clock("masking"):
             rest = self.graph.with_edges(np.delete(edges, positives, axis=0))
             return self.module.prepare(rest), edges[positives]
+
+    @property
+    def _sums_pairs(self) -> bool:
+        """Whether the loss is a sum over pairs, each as heavy as any other."""
+        settings = self.settings
+        return settings.training == "unbiased" and settings.loss == "cross-entropy"
+
+    def _in_parts(self, states: Any, pairs: Tensor, positives: int) -> Tensor:
+        """Return the loss of pairs, the first of them positives, part by part."""
+        leaves = [state.detach().requires_grad_() for state in states]
+        total = 0.0
+        for sign, side in ((-1, pairs[:positives]), (1, pairs[positives:])):
+            for part in torch.split(side, PART):
+                logits = self.module.decode(tuple(leaves), part)
+                value = functional.softplus(sign * logits).sum() / len(pairs)
+                value.backward()  # type: ignore[no-untyped-call]
+                total += value.item()
+        known = [leaf.grad for leaf in leaves]
+        return cast(Tensor, _Given.apply(torch.tensor(total), known, *states))  # type: ignore[no-untyped-call]
 
     def objective(self, positive: Tensor, negative: Tensor, groups: Any) -> Tensor:
         """Return the loss of logits ``(P, heads)`` and ``(K, heads)``, over heads."""
