@@ -64,7 +64,7 @@ def test_selection_names_what_it_lacks(tmp_path):
     assert list(found) == ["cora", "citeseer", "pubmed", "photo", "computers"]
     assert found["cora"].command == "gelato reproduce sensitivity --datasets cora"
     assert "20 combinations" in found["cora"].lacking
-    assert found["pubmed"].command.startswith("gelato tune")
+    assert "6 combinations" in found["pubmed"].lacking
 
 
 def test_orderings_hold_in_the_paper_s_own_numbers(tmp_path):

@@ -157,10 +157,6 @@ def _selected_again(
     dataset: str, values: list[float], rows: list[Row], results: Path
 ) -> Selection:
     paper = _text(dict(zip(_NAMES, values, strict=True)))
-    if not rows:
-        command = f"gelato tune --dataset {dataset} --search line"
-        lacking = f"search on {dataset}"
-        return Selection((dataset, paper, "missing", "-", "-"), lacking, command)
     found = [(row, row_records(row, results)) for row in rows]
     known = [
         (statistics.fmean(r["training"]["best_value"] for r in records), row)
