@@ -191,6 +191,23 @@ class TestValidation:
         seen = [set(SAMPLED) <= set(entry) for entry in model.training_.history]
         assert seen == [False, False, True, False, False, True, True]
 
+    def test_hits_among_sampled_negatives_can_select(self):
+        large = split_edges(community_graph(160), valid=0.2, test=0.1)
+        assert len(large.valid) > 60
+        model = make("gae", metric="sampled-hits@50", epochs=4, validate_every=2)
+        model.fit(large)
+        values = [entry.get("sampled-hits@50") for entry in model.training_.history]
+        assert [value is None for value in values] == [True, False, True, False]
+        assert model.training_.best_value == max(values[1], values[3])
+        task = task_of(model, large)
+        pairs = task._sample.numpy()
+        task.module.eval().load_state_dict(model.module_.state_dict())
+        found = task.validate()["sampled-hits@50"]
+        scores = model.score_pairs(pairs)
+        edges, others = np.split(scores, [len(large.valid)])
+        assert found == np.mean(edges > np.sort(others)[-50])
+        assert "sampled-hits@50" not in task_of(make("gae"), large).validate()
+
     def test_patience_ends_a_training(self, split):
         model = make("lgcn", epochs=500, patience=5, lr=0.05).fit(split)
         history = model.training_.history

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from gelato.baselines.shared_layers.link_module import LinkModule
 from gelato.baselines.shared_layers.network_task import (
-    LAST,
-    SAMPLED,
+    QUICK,
     NetworkSettings,
     NetworkTask,
 )
@@ -34,12 +33,12 @@ LEARNING_RATES = Dimension((0.01, 0.001, 0.005, 0.02), 5e-4, 5e-2, log=True)
 
 
 def _check_metric(name: str, value: Any) -> None:
-    if value in (*SAMPLED, LAST):
+    if value in QUICK:
         return
     try:
         validation_metric(value)
     except UnknownNameError as error:
-        own = ", ".join((*SAMPLED, LAST))
+        own = ", ".join(QUICK)
         raise UnknownNameError(
             error.problem, hint=f"{error.hint} Or: {own}."
         ) from error
@@ -69,9 +68,9 @@ class GNNModel(TrainedModel):
         Of Adam, and the most passes over the training edges.
     metric, validate_every, patience
         What selects the epoch, how often it is measured, and how many measurements
-        without a better one end the training. "sampled-auc", "sampled-ap" and
-        "sampled-mean" are of a balanced validation sample; "last" keeps the last
-        epoch; "prec@100%", "ap", ... rank all pairs.
+        without a better one end the training. "sampled-auc", "sampled-ap",
+        "sampled-mean" and "sampled-hits@50" are of a balanced validation sample;
+        "last" keeps the last epoch; "prec@100%", "ap", ... rank all pairs.
     validate_exact_every : int, optional
         Epochs between rankings of all pairs that are only recorded.
     valid : float
@@ -142,7 +141,7 @@ class GNNModel(TrainedModel):
         return math.lcm(self.validate_exact_every, self.validate_every)
 
     def _samples_validation(self) -> bool:
-        return self.metric in (*SAMPLED, LAST)
+        return self.metric in QUICK
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
         """Return how many parts positives are cut into, and how many are visited."""

@@ -32,8 +32,12 @@ from gelato.training.validation import REPORTED, validation_values
 
 SAMPLED = ("sampled-auc", "sampled-ap", "sampled-mean")
 """Values of the balanced validation; the last is the mean of the other two."""
+HITS = "sampled-hits@50"
+"""Of the same sample; only measured where it selects."""
 LAST = "last"
 """Share of the epochs done: selecting by it keeps the last epoch."""
+QUICK = (*SAMPLED, HITS, LAST)
+"""What can select an epoch without a ranking of all pairs."""
 
 LARGE = 1 << 22
 """Pairs from which on a step is taken in parts: a longer array of theirs is more than
@@ -191,22 +195,24 @@ class NetworkTask:
         values |= self._sampled(states)
         every = self.settings.exact_every
         due = every is not None and self.epoch % every == 0
-        if due or self.settings.metric not in (*SAMPLED, LAST):
+        if due or self.settings.metric not in QUICK:
             counts = rank_counts(
                 self.module.scorer(states), self.validation, self.candidates
             )
-            names = [name for name in self.metrics if name not in (*SAMPLED, LAST)]
+            names = [name for name in self.metrics if name not in QUICK]
             values |= validation_values(counts, names)
         return values
 
     def _sampled(self, states: Any) -> dict[str, float]:
+        by_hits = (HITS,) if self.settings.metric == HITS else ()
         scores = self.module.logits(states, self._sample)[:, -1].double().numpy()
         if not np.isfinite(scores).all():  # no epoch is chosen by such values
-            return dict.fromkeys(SAMPLED, math.nan)
+            return dict.fromkeys((*SAMPLED, *by_hits), math.nan)
         positives = len(self.validation)
         counts = counts_of_scores(scores[:positives], scores[positives:])
         auc, ap = metrics.area_under_roc(counts), metrics.average_precision(counts)
-        return dict(zip(SAMPLED, (auc, ap, (auc + ap) / 2), strict=True))
+        values = dict(zip(SAMPLED, (auc, ap, (auc + ap) / 2), strict=True))
+        return values | {name: metrics.hits_at(counts, 50) for name in by_hits}
 
 
 def _make_negatives(num_nodes: int, edges: IntArray, settings: NetworkSettings) -> Any:
