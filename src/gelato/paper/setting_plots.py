@@ -188,7 +188,7 @@ def _heat_map(
 
 def _selected_graphs(experiment: Experiment) -> list[str]:
     """Return the graphs that the paper draws, or all where it draws none of them."""
-    drawn = [name for name in ("photo", "cora") if name in experiment.datasets]
+    drawn: list[str] = [n for n in ("photo", "cora") if n in experiment.datasets]
     return drawn or list(experiment.datasets)
 
 
