@@ -11,10 +11,11 @@ import gelato
 from gelato import split_edges
 from gelato.cli.app import run
 from gelato.models.registry import unregister
+from gelato.paper import cells as cells_module
 from gelato.paper import experiment as paper
 from gelato.paper import jobs
 from gelato.paper import runner as runs
-from gelato.paper.cells import cells, mark_lines, number_text
+from gelato.paper.cells import cells, mark_lines, number_text, trained_alike
 from gelato.paper.claims import table_scores
 from gelato.paper.document import write_page
 from gelato.paper.experiment import Experiment, Row, experiment_names, read_experiment
@@ -139,6 +140,25 @@ def test_pages_tables_and_figures_show_them(mixed, done, monkeypatch, capsys):
     assert run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["experiments"][0]["cells"]
     assert {cell["method"]: cell["state"] for cell in told}["Short"] == "reduced"
+
+
+def test_only_rows_trained_alike_are_compared(monkeypatch, tmp_path):
+    full = [row(f"full {k}") for k in range(3)]
+    short = [row(f"short {k}", label="few epochs") for k in range(2)]
+    known = set()
+    monkeypatch.setattr(
+        cells_module, "row_records", lambda row, _: [1] if row.name in known else []
+    )
+
+    def compared():
+        found = trained_alike([*full, *short], tmp_path)
+        return [(row.name, bool(records)) for row, records in found]
+
+    known |= {"full 0", "short 0", "short 1"}
+    assert compared() == [("short 0", True), ("short 1", True)]
+    known.add("full 2")  # as many: those trained in full, with their gap
+    assert compared() == [("full 0", True), ("full 1", False), ("full 2", True)]
+    assert trained_alike([], tmp_path) == []
 
 
 def test_claims_rest_on_exact_cells_only(mixed, done, monkeypatch):

@@ -58,6 +58,23 @@ def row_records(
     return [record for record in found if record is not None]
 
 
+def trained_alike(
+    rows: Iterable[Row], results: Path
+) -> list[tuple[Row, list[dict[str, Any]]]]:
+    """Return those of some rows that can be compared, each with its recorded runs.
+
+    Rows that were trained for a shorter time say so in their label, and are compared
+    with each other only. Of several labels the one with most recorded rows counts;
+    where they are as many, no label.
+    """
+    found: dict[str, list[tuple[Row, list[dict[str, Any]]]]] = {}
+    for row in rows:
+        found.setdefault(row.label, []).append((row, row_records(row, results)))
+    recorded = {label: sum(bool(r) for _, r in part) for label, part in found.items()}
+    best = max(found, key=lambda label: (recorded[label], not label), default="")
+    return found.get(best, [])
+
+
 def _cell(
     row: Row,
     records: list[dict[str, Any]],

@@ -11,7 +11,7 @@ from typing import Any
 
 from gelato.comparison.orders import MEASURES, protocol_orders
 from gelato.datasets.catalog import find
-from gelato.paper.cells import ESTIMATED, marked, row_records
+from gelato.paper.cells import ESTIMATED, marked, row_records, trained_alike
 from gelato.paper.claims import (
     NAMED,
     claims,
@@ -157,15 +157,15 @@ def _selected_again(
     dataset: str, values: list[float], rows: list[Row], results: Path
 ) -> Selection:
     paper = _text(dict(zip(_NAMES, values, strict=True)))
-    found = [(row, row_records(row, results)) for row in rows]
+    found = trained_alike(rows, results)
     known = [
         (statistics.fmean(r["training"]["best_value"] for r in records), row)
         for row, records in found
         if records
     ]
-    count = f"{len(known)} of {len(rows)} combinations"
+    count = f"{len(known)} of {len(found)} combinations"
     command = f"gelato reproduce sensitivity --datasets {dataset}"
-    lacking = f"{len(rows) - len(known)} combinations on {dataset}"
+    lacking = f"{len(found) - len(known)} combinations on {dataset}"
     if not known:
         cells = (dataset, paper, "missing", count, "-")
         return Selection(cells, lacking, command)
@@ -173,7 +173,7 @@ def _selected_again(
     chosen = _text({name: best.parameters[name] for name in _NAMES})
     chosen += f", {best.label}" if best.label else ""
     cells = (dataset, paper, chosen, count, f"{100 * value:.2f}")
-    done = len(known) == len(rows)
+    done = len(known) == len(found)
     return Selection(cells, "" if done else lacking, "" if done else command)
 
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from gelato.drawing import GREY, PALETTE
 from gelato.graph import FloatArray
-from gelato.paper.cells import cells, row_records
+from gelato.paper.cells import cells, row_records, trained_alike
 from gelato.paper.experiment import Experiment, Row
 from gelato.paper.runner import paper_preset
 from gelato.paper.visual import find_visual, unpack
@@ -143,17 +143,16 @@ def draw_alpha_beta(experiment: Experiment, results: Path) -> Figure | None:
         name: _grids(experiment, results, name) for name in _selected_graphs(experiment)
     }
     if not any(
-        np.isfinite(part).any() for _, _, grids in maps.values() for part in grids
+        np.isfinite(part).any() for *_, grids in maps.values() for part in grids
     ):
         return None
     figure = Figure(figsize=(8.4, 3.7 * len(maps)), layout="constrained")
     panels = figure.subplots(len(maps), 2, squeeze=False)
-    for pair, (dataset, (alphas, betas, grids)) in zip(
+    for pair, (dataset, (label, alphas, betas, grids)) in zip(
         panels, maps.items(), strict=True
     ):
-        label = sorted({row.label for row in experiment.rows if row.dataset == dataset})
         for axes, (name, _), grid in zip(pair, _METRICS, grids, strict=True):
-            title = ", ".join(part for part in (dataset, *label, name) if part)
+            title = ", ".join(part for part in (dataset, label, name) if part)
             axes.set_title(f"{title} (%)")
             if not np.isfinite(grid).any():
                 _say_missing(axes)
@@ -206,26 +205,28 @@ def _line(
         ),
         key=lambda row: float(row.parameters["eta"]),
     )
-    found = [(row, row_records(row, results)) for row in rows]
+    found = trained_alike(rows, results)
     lacking = [f"{row.parameters['eta']:g}" for row, records in found if not records]
     return [(row, records) for row, records in found if records], lacking
 
 
 def _grids(
     experiment: Experiment, results: Path, dataset: str
-) -> tuple[list[float], list[float], list[FloatArray]]:
-    """Return alphas, betas, and a matrix per metric, with gaps where runs miss."""
+) -> tuple[str, list[float], list[float], list[FloatArray]]:
+    """Return label, alphas, betas, and a matrix per metric, gaps where runs miss."""
     chosen = paper_preset(dataset)
-    rows = [
-        row
-        for row in experiment.rows
-        if row.dataset == dataset and row.parameters["eta"] == chosen["eta"]
-    ]
-    alphas = sorted({row.parameters["alpha"] for row in rows})
-    betas = sorted({row.parameters["beta"] for row in rows})
+    found = trained_alike(
+        (
+            row
+            for row in experiment.rows
+            if row.dataset == dataset and row.parameters["eta"] == chosen["eta"]
+        ),
+        results,
+    )
+    alphas = sorted({row.parameters["alpha"] for row, _ in found})
+    betas = sorted({row.parameters["beta"] for row, _ in found})
     grids = [np.full((len(alphas), len(betas)), np.nan) for _ in _METRICS]
-    for row in rows:
-        records = row_records(row, results)
+    for row, records in found:
         place = (
             alphas.index(row.parameters["alpha"]),
             betas.index(row.parameters["beta"]),
@@ -233,7 +234,7 @@ def _grids(
         for grid, (_, key) in zip(grids, _METRICS, strict=True):
             if records:
                 grid[place] = _value(records, key)
-    return alphas, betas, grids
+    return found[0][0].label, alphas, betas, grids
 
 
 def _value(records: Sequence[dict[str, Any]], key: str) -> float:
