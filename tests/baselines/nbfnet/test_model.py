@@ -388,6 +388,7 @@ class TestTraining:
         assert self.make(batch_size=10, steps=3)._batching(95) == (10, 3)
         assert self.make()._batching(20) == (2, 2)
         assert self.make(training="unbiased")._batching(95) == (10, 10)
+        assert self.make(training="unbiased", steps=3)._batching(95) == (10, 3)
         model = self.make(batch_size=10, steps=3, epochs=2).fit(split)
         assert model.steps_ == 3
         assert model.notes_[0] == "attributes are not used"

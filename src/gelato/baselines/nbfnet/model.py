@@ -140,10 +140,10 @@ class NBFNet(GNNModel):
             )
 
     def _batching(self, num_edges: int) -> tuple[int, int]:
-        if self.training != "biased":
-            return super()._batching(num_edges)
-        # A single batch would hide every edge from itself.
-        parts = max(-(-num_edges // self.batch_size), 2)
+        parts = self.batches
+        if self.training == "biased":
+            # A single batch would hide every edge from itself.
+            parts = max(-(-num_edges // self.batch_size), 2)
         return parts, min(parts, self.steps or parts)
 
     def validation_seconds(self, split: EdgeSplit, step_seconds: float) -> float | None:
