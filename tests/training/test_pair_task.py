@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gelato.nn import pair_mlp
 from gelato.nn.losses import CrossEntropyLoss
 from gelato.nn.pair_mlp import PairMLP
 from gelato.splits import split_edges
@@ -103,6 +104,46 @@ def test_the_loss_is_that_of_the_logits(split, training, loss):
         ]
         expected = np.sum(terms) / len(z)
     assert value == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["cross-entropy", "n-pair"])
+def test_cross_entropy_goes_back_block_by_block(split, loss, monkeypatch):
+    """With the same gradients, and nothing computed twice or kept."""
+    forward = pair_mlp.forward_hidden
+    blocks = []
+
+    def counted(plan, *layers):
+        blocks.append(plan.key)
+        return forward(plan, *layers)
+
+    monkeypatch.setattr(pair_mlp, "forward_hidden", counted)
+    monkeypatch.setattr(pair_mlp, "KEPT_BYTES", 0)
+
+    def step():
+        mlp = PairMLP(24, hidden=5, chunk=40, seed=3)
+        given = {"batches": 2, "loss": loss, "training": "unbiased"}
+        task = PairMLPTask(split.train_graph, split.valid, mlp, **given)
+        mlp.train()
+        blocks.clear()
+        value = task.loss(1, 1)
+        value.backward()
+        return value.item(), [parameter.grad for parameter in mlp.parameters()]
+
+    value, gradients = step()
+    assert len(set(blocks)) > 5
+    again = len(blocks) / len(set(blocks))
+    assert again == (1 if loss == "cross-entropy" else 2)
+    monkeypatch.setattr(
+        CrossEntropyLoss, "slopes", lambda self, scores, *_: torch.zeros_like(scores)
+    )
+    plain, expected = step()  # what was foretold is wrong, and not used
+    assert len(blocks) == 2 * len(set(blocks))
+    assert value == plain
+    for one, two in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-8)
+    monkeypatch.setattr(pair_mlp, "KEPT_BYTES", 1 << 30)  # all blocks fit
+    step()
+    assert len(blocks) == len(set(blocks))
 
 
 def test_validation_ranks_all_pairs(split):

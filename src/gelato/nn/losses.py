@@ -257,6 +257,24 @@ class CrossEntropyLoss(nn.Module):
         alarms = functional.softplus(weight * negatives + bias).sum()
         return (missed + alarms) / (len(positives) + len(negatives))
 
+    def slopes(self, scores: Tensor, positive: Tensor, pairs: int) -> Tensor:
+        """Return the derivative by some scores of a batch; others play no part.
+
+        Parameters
+        ----------
+        scores : (k,) Tensor
+            Of some pairs of the batch; not weighed by a learned unit.
+        positive : (k,) bool Tensor
+            Which of them are positives.
+        pairs : int
+            Pairs of the whole batch.
+        """
+        scores = scores.detach().requires_grad_()
+        with torch.enable_grad():
+            wrong = functional.softplus(torch.where(positive, -scores, scores)).sum()
+            (slope,) = torch.autograd.grad(wrong / pairs, scores)
+        return slope
+
 
 class ListNetLoss(nn.Module):
     """Rank the whole batch as one list: ListNet with its top-one probabilities.

@@ -9,7 +9,7 @@ recompute what the first one overwrote.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args
@@ -34,6 +34,8 @@ from gelato.kernels.vectors import HAS_BFLOAT
 from gelato.nn.first_layer import PairFeatures
 
 Precision = Literal["float32", "bfloat16"]
+# Given a block's number and its logits: the derivative of the loss by them.
+Slopes = Callable[[int, Tensor], Tensor]
 _GROUPS = 16  # of parts, each with its own sum of a weight's gradient
 KEPT_BYTES = 1 << 30
 """Buffers that several blocks may keep between forward and backward pass."""
@@ -240,28 +242,46 @@ class FusedMLP(torch.autograd.Function):
 
     Pairs come in blocks, one plan each; blocks share nothing but the parameters. A
     single block keeps its buffers for the backward pass; of several, as many keep
-    them as :data:`KEPT_BYTES` allows, and the others compute them again.
+    them as :data:`KEPT_BYTES` allows, and the others compute them again. Where not
+    all are kept and the slopes of the loss are foretold, each block goes back at once.
     """
 
     @staticmethod
-    def forward(ctx: Any, plans: Sequence[Plan], *parameters: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, plans: Sequence[Plan], slopes: Slopes | None, *parameters: Tensor
+    ) -> Tensor:
         """Return the logit of every pair: the difference of the two outputs."""
         first, second, head = layers(parameters)
-        room = KEPT_BYTES if any(ctx.needs_input_grad) else 0
+        learns = any(ctx.needs_input_grad)
+        room = KEPT_BYTES if learns else 0
+        pair_bytes = _BUFFERS * first.bias.nbytes
+        if sum(len(plan.features) for plan in plans) * pair_bytes <= room:
+            slopes = None
         kept: list[list[Array] | None] = []
-        logits = []
-        for plan in plans:
+        logits, foretold, total = [], [], None
+        for index, plan in enumerate(plans):
             buffers = forward_hidden(plan, first, second)
-            logits.append(_head(plan, second, head, buffers[2]))
+            said = torch.from_numpy(_head(plan, second, head, buffers[2]))
+            logits.append(said.add_(float(head.bias[0])))
+            if learns and slopes is not None:
+                own = slopes(index, said).numpy()
+                foretold.append(own)
+                found = backward_hidden(
+                    plan, (first, second, head), own[:, None], buffers
+                )
+                total = _added(total, found)
+                kept.append(None)
+                plan.buffers.give_back(buffers)
+                continue
             room -= sum(array.nbytes for array in buffers)
-            keep = any(ctx.needs_input_grad) and (room >= 0 or len(plans) == 1)
+            keep = learns and (room >= 0 or len(plans) == 1)
             kept.append(buffers if keep else None)
             if not keep:
                 plan.buffers.give_back(buffers)
         ctx.plans, ctx.kept = plans, kept
+        ctx.foretold, ctx.found = foretold, total
         ctx.save_for_backward(*parameters)
-        joined = logits[0] if len(logits) == 1 else np.concatenate(logits)
-        return torch.from_numpy(joined).add_(float(head.bias[0]))
+        return logits[0] if len(logits) == 1 else torch.cat(logits)
 
     @staticmethod
     @once_differentiable
@@ -270,9 +290,11 @@ class FusedMLP(torch.autograd.Function):
         parameters = ctx.saved_tensors
         first, second, head = layers(parameters)
         gradient = upstream[0].contiguous().numpy()
-        total: list[Any] = []
-        start = 0
-        for index, plan in enumerate(ctx.plans):
+        total, start = ctx.found, 0
+        # Slopes of another loss are of no use; those of this one may round otherwise.
+        if total and not np.allclose(np.concatenate(ctx.foretold), gradient, 1e-4, 0.0):
+            total = None
+        for index, plan in enumerate(ctx.plans if total is None else ()):
             # A second backward pass finds its buffers overwritten: computed anew.
             buffers = ctx.kept[index] or forward_hidden(plan, first, second)
             ctx.kept[index] = None
@@ -280,13 +302,22 @@ class FusedMLP(torch.autograd.Function):
             start += len(plan.features)
             found = backward_hidden(plan, (first, second, head), own, buffers)
             plan.buffers.give_back(buffers)
-            if total:
-                found = [a + b for a, b in zip(total, found, strict=True)]
-            total = found
-        return None, *(
-            torch.as_tensor(gradient, dtype=parameter.dtype)
-            for gradient, parameter in zip(total, parameters, strict=True)
+            total = _added(total, found)
+        return (
+            None,
+            None,
+            *(
+                torch.as_tensor(gradient, dtype=parameter.dtype)
+                for gradient, parameter in zip(total, parameters, strict=True)
+            ),
         )
+
+
+def _added(total: list[Any] | None, found: list[Any]) -> list[Any]:
+    """Return the sums of gradients, block after block."""
+    if total is None:
+        return found
+    return [a + b for a, b in zip(total, found, strict=True)]
 
 
 def _head(plan: Plan, second: Layer, head: Layer, active: Array) -> Array:
@@ -405,7 +436,9 @@ class PairMLP(nn.Module):
         weights: Tensor = PairWeight.apply(logits)  # type: ignore[no-untyped-call]
         return weights
 
-    def logits(self, blocks: Sequence[PairFeatures]) -> Tensor:
+    def logits(
+        self, blocks: Sequence[PairFeatures], slopes: Slopes | None = None
+    ) -> Tensor:
         """Return the difference of the two outputs of every pair, (M,).
 
         Its sigmoid is the weight, but it still tells pairs apart where the weight is
@@ -416,16 +449,21 @@ class PairMLP(nn.Module):
         blocks : sequence of PairFeatures
             The pairs in blocks, not empty; batch normalisation sees each block as
             one chunk.
+        slopes : callable, optional
+            For a loss in which every pair stands alone: returns its derivative by
+            the logits of a block, given the block's number and logits. Gradients are
+            then found on the way.
         """
         plans = []
         for index, features in enumerate(blocks):
             self._check(features)
             rows = max(2, len(features))
             plans.append(self._plan(features, chunk=rows, key=(index,)))
-        return self._logits(plans)
+        return self._logits(plans, slopes)
 
-    def _logits(self, plans: list[Plan]) -> Tensor:
-        logits: Tensor = FusedMLP.apply(plans, *self._ordered())  # type: ignore[no-untyped-call]
+    def _logits(self, plans: list[Plan], slopes: Slopes | None = None) -> Tensor:
+        given = (plans, slopes, *self._ordered())
+        logits: Tensor = FusedMLP.apply(*given)  # type: ignore[no-untyped-call]
         if self.training:
             self.steps += 1
             for plan in plans:

@@ -71,12 +71,19 @@ class PairMLPTask(RankedTask):
             pairs = np.concatenate([positives, negatives])
             parts = mixed_chunks(pair_keys(pairs, self.graph.num_nodes), self.module)
             blocks = [PairFeatures(self.attributes, pairs[part]) for part in parts]
+        count, slopes = len(positives), None
+        if isinstance(self.compare, CrossEntropyLoss):
+            links = [torch.from_numpy(part < count) for part in parts]
+            each = self.compare.slopes
+
+            def slopes(block: int, scores: Tensor) -> Tensor:
+                return each(scores, links[block], len(pairs))
+
         with self.clock("mlp"):
-            said = self.module.logits(blocks)
+            said = self.module.logits(blocks, slopes)
             place = torch.empty(len(pairs), dtype=torch.int64)
             place[torch.from_numpy(np.concatenate(parts))] = torch.arange(len(pairs))
             z = said[place]
-            count = len(positives)
             loss: Tensor = self.compare(z[:count], z[count:], groups)
         return loss
 
