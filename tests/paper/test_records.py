@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gelato.errors import StoredFileError
-from gelato.paper.records import migrate, read_record, seal, write_record
+from gelato.paper.records import (
+    code_commit,
+    migrate,
+    read_record,
+    seal,
+    write_record,
+)
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 HISTORY = [
@@ -87,3 +95,29 @@ def test_the_repository_s_records_are_small():
         pytest.skip("the repository's results are not at hand")
     sizes = [path.stat().st_size for path in RESULTS.rglob("runs/*/*.json")]
     assert sum(sizes) / len(sizes) < 40_000
+
+
+def test_a_record_names_the_commit_of_its_code(tmp_path):
+    package, results = tmp_path / "src" / "package", tmp_path / "results"
+    for folder in (package, results):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("one")
+
+    def git(*words):
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+
+    assert code_commit(package) is None  # no repository
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "first")
+    commit = code_commit(package)
+    assert re.fullmatch("[0-9a-f]{12}", commit)
+    (results / "file").unlink()
+    (results / "another").write_text("a record")
+    assert code_commit(package) == commit
+    (package / "file").write_text("two")
+    assert code_commit(package) == f"{commit}-dirty"
+    (package / "file").write_text("one")
+    (package / "another").write_text("code that git does not know")
+    assert code_commit(package) == f"{commit}-dirty"

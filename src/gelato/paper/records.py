@@ -212,17 +212,23 @@ def lock(folder: Path, report: Report | None = None) -> AbstractContextManager[N
     return locked(folder, wait=-1, waiting=waiting)
 
 
-def code_commit() -> str | None:
-    """Return the commit of the code that runs, marked where files were changed."""
-    here = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def code_commit(package: Path = PACKAGE) -> str | None:
+    """Return the commit of the code that runs, marked where the package was changed.
+
+    Records that come and pages that are written meanwhile are no change of the code.
+    """
+
+    def git(*words: str) -> str:
+        options: Any = {"capture_output": True, "text": True, "check": True}
+        done = subprocess.run(["git", *words], cwd=package, **options)  # noqa: S603, S607
+        return str(done.stdout).strip()
+
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],  # noqa: S607
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        commit = git("describe", "--always", "--abbrev=12")
+        changed = git("status", "--porcelain", "--", ".")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return described.stdout.strip()
+    return f"{commit}-dirty" if changed else commit
