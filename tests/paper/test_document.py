@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from gelato.paper.cells import Cell, cells, judge
-from gelato.paper.document import differences, discussion_lines, stale_remarks
+from gelato.paper.document import (
+    _matrix,
+    differences,
+    discussion_lines,
+    stale_remarks,
+)
 from gelato.paper.experiment import (
     Experiment,
     Remark,
@@ -70,6 +75,28 @@ def test_evidence_is_judged_by_records(monkeypatch):
     assert state("x:Ours:cora > x:Not:cora") == "not recorded yet"
     assert state("x:Ours:cora within") == "holds"
     assert state("x:Low:cora within") == "broken"
+    found["Near"] = replace(cell(4.9), values=(4.7, 4.9, 5.1))  # 0.2 apart
+    assert state("x:Ours:cora ~ x:Near:cora") == "holds"
+    assert state("x:Near:cora ~ x:Low:cora") == "broken"
+    assert state("x:Ours:cora ~ x:Low:cora") == "broken"  # one run each: no spread
+    assert state("x:Ours:cora ~ x:Not:cora") == "not recorded yet"
+
+
+def test_evidence_from_two_tables_names_them(monkeypatch):
+    monkeypatch.setattr("gelato.paper.cells._named_cell", lambda name, _: cell(5.0))
+    one, two = (
+        judge(text, Path("nowhere")).text
+        for text in ("x:MLP:cora > x:MLP:cora", "x:MLP:cora > y:MLP:cora")
+    )
+    assert one == "MLP on cora 5.00 against MLP on cora 5.00"
+    assert two == "MLP on cora 5.00 (x) against MLP on cora 5.00 (y)"
+
+
+def test_runs_of_two_lengths_share_a_place():
+    short = replace(cell(3.0), label="few epochs")
+    (line,) = (row for row in _matrix([cell(5.0), short]) if "MLP" in row)
+    assert "5.00" in line
+    assert "3.00 †" in line
 
 
 def test_a_remark_that_became_wrong_is_stale():

@@ -282,9 +282,10 @@ def judge(statement: str, results: Path) -> Verdict:
     Parameters
     ----------
     statement : str
-        ``"table:row:graph within"``, the cell agrees with the paper's number, or
-        ``"table:row:graph > table:row:graph"``. A fourth part names the metric, by
-        default AP.
+        ``"table:row:graph within"``, the cell agrees with the paper's number;
+        ``"table:row:graph > table:row:graph"``; or the same with ``~``, the two
+        differ by no more than chance explains: 3 sd sqrt(1/r + 1/s) for the means of
+        r and s runs. A fourth part names the metric, by default AP.
     results : Path
         Folder of recorded runs.
     """
@@ -293,10 +294,14 @@ def judge(statement: str, results: Path) -> Verdict:
         true = found[0].verdict == "within"
         told = f"{_told(found[0])} beside the paper's {found[0].published}"
     else:
-        found = [_named_cell(part, results) for part in statement.split(" > ")]
-        first, second = found
-        true = (first.mean or 0) > (second.mean or 0)
-        told = f"{_told(first)} against {_told(second)}"
+        sign = " ~ " if " ~ " in statement else " > "
+        names = statement.split(sign)
+        first, second = found = [_named_cell(name, results) for name in names]
+        gap = (first.mean or 0) - (second.mean or 0)
+        true = abs(gap) <= _chance(first, second) if sign == " ~ " else gap > 0
+        tables = [name.partition(":")[0] for name in names]
+        places = [f" ({table})" if len(set(tables)) > 1 else "" for table in tables]
+        told = f"{_told(first)}{places[0]} against {_told(second)}{places[1]}"
     if not all(cell.values for cell in found):
         return Verdict("not recorded yet", told)
     return Verdict("holds" if true else "broken", told)
@@ -308,6 +313,12 @@ def _named_cell(name: str, results: Path) -> Cell:
     rows = tuple(row for row in found.rows if row.name == method)
     (cell,) = cells(replace(found, rows=rows), results, metric[0] if metric else "ap")
     return cell
+
+
+def _chance(*found: Cell) -> float:
+    """Return by how much the means of cells may differ without meaning anything."""
+    spread = max(cell.deviation or 0.0 for cell in found)
+    return 3 * spread * math.sqrt(sum(1 / max(1, len(cell.values)) for cell in found))
 
 
 def _told(cell: Cell) -> str:

@@ -113,18 +113,19 @@ def plain_table(table: Table) -> list[str]:
 def _matrix(found: Sequence[Cell]) -> list[str]:
     """Return a table in the paper's shape: methods down, datasets across."""
     datasets = list(dict.fromkeys(cell.dataset for cell in found))
-    by_place = {(cell.method, cell.dataset): cell for cell in found}
+    # Runs of two lengths may share a place: each has its line there.
+    at: dict[tuple[str, str], list[str]] = {}
+    for cell in found:
+        at.setdefault((cell.method, cell.dataset), []).append(_matrix_cell(cell))
     rows = [
-        [method, *(_matrix_cell(by_place.get((method, name))) for name in datasets)]
+        [method, *("<br>".join(at.get((method, name), [])) for name in datasets)]
         for method in dict.fromkeys(cell.method for cell in found)
     ]
     title = _METRICS.get(found[0].metric, found[0].metric)
     return _table((f"{title}, %", *datasets), rows, 1)
 
 
-def _matrix_cell(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
+def _matrix_cell(cell: Cell) -> str:
     ours = number_text(cell)
     runs = len([seed for seed in cell.seeds if seed is not None])
     if runs:
