@@ -82,13 +82,15 @@ def test_evidence_is_judged_by_records(monkeypatch):
     assert state("x:Ours:cora ~ x:Not:cora") == "not recorded yet"
 
 
-def test_evidence_from_two_tables_names_them(monkeypatch):
-    monkeypatch.setattr("gelato.paper.cells._named_cell", lambda name, _: cell(5.0))
+def test_evidence_names_the_tables_of_a_row_that_two_have(monkeypatch):
+    monkeypatch.setattr(
+        "gelato.paper.cells._named_cell", lambda name, _: cell(5.0, name.split(":")[1])
+    )
     one, two = (
         judge(text, Path("nowhere")).text
-        for text in ("x:MLP:cora > x:MLP:cora", "x:MLP:cora > y:MLP:cora")
+        for text in ("x:AC:cora > y:MLP:cora", "x:MLP:cora > y:MLP:cora")
     )
-    assert one == "MLP on cora 5.00 against MLP on cora 5.00"
+    assert one == "AC on cora 5.00 against MLP on cora 5.00"
     assert two == "MLP on cora 5.00 (x) against MLP on cora 5.00 (y)"
 
 

@@ -299,9 +299,11 @@ def judge(statement: str, results: Path) -> Verdict:
         first, second = found = [_named_cell(name, results) for name in names]
         gap = (first.mean or 0) - (second.mean or 0)
         true = abs(gap) <= _chance(first, second) if sign == " ~ " else gap > 0
-        tables = [name.partition(":")[0] for name in names]
-        places = [f" ({table})" if len(set(tables)) > 1 else "" for table in tables]
-        told = f"{_told(first)}{places[0]} against {_told(second)}{places[1]}"
+        told_of = [_told(first), _told(second)]
+        if first.method == second.method:  # in two tables
+            tables = (name.partition(":")[0] for name in names)
+            told_of = [f"{a} ({b})" for a, b in zip(told_of, tables, strict=True)]
+        told = " against ".join(told_of)
     if not all(cell.values for cell in found):
         return Verdict("not recorded yet", told)
     return Verdict("holds" if true else "broken", told)
