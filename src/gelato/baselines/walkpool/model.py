@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from gelato.baselines.gae import GAE, GAEModule
+from gelato.baselines.gae import GAE
 from gelato.baselines.shared_layers.decoders import PairwiseScorer
 from gelato.baselines.shared_layers.link_module import LinkModule, glorot, zeros
+from gelato.baselines.shared_layers.network import GNNModel
 from gelato.baselines.shared_layers.network_task import NetworkSettings
 from gelato.baselines.shared_layers.subgraph_model import (
     Neighbours,
@@ -26,6 +27,7 @@ from gelato.baselines.shared_layers.subgraph_model import (
     packed_average,
 )
 from gelato.baselines.shared_layers.subgraphs import Packed, ball_sizes, pack_subgraphs
+from gelato.baselines.walkpool.infoclust import InfoClust
 from gelato.baselines.walkpool.profiles import (
     HEADS,
     PER_HEAD,
@@ -40,7 +42,7 @@ from gelato.kernels.chunks import balanced_chunks, run_chunks
 from gelato.kernels.tiles import column_tiles
 from gelato.models.trained import DROPOUTS
 from gelato.nn.messages import refuse_large
-from gelato.parameters import Dimension, number, unlisted, whole
+from gelato.parameters import Dimension, choice, number, unlisted, whole
 from gelato.splits import EdgeSplit
 from gelato.training.step_times import time_steps
 
@@ -126,8 +128,10 @@ def _by_chunks(
 
 # Hidden units of the auto-encoder, and its learning rate.
 _CODER_UNITS, _CODER_LR = 64, 0.005
+# Epochs of what gives nodes their states.
+_CODER_EPOCHS = {"vgae": 500, "infoclust": 2000}
 _NUMBERS = HEADS * PER_HEAD
-# Seconds in which a forecast times the auto-encoder.
+# Seconds in which a forecast times what gives the nodes their states.
 _REHEARSED = 2.0
 
 # The graph, and representations of its nodes.
@@ -145,7 +149,7 @@ class WalkPoolModule(SubgraphModule):
         )
         self.dimensions, hidden, units = model.dimensions, model.hidden, model.units
         self.hidden, self.dropout = hidden, model.dropout
-        self.coder = GAEModule(graph, model.coder()).requires_grad_(False)
+        self.coder = model.coder()._build(graph, None).requires_grad_(False)
         widths = [model.dimensions, hidden, hidden]
         self.weights = nn.ParameterList(glorot(*width) for width in pairwise(widths))
         self.biases = zeros(*widths[1:])
@@ -159,7 +163,7 @@ class WalkPoolModule(SubgraphModule):
         )
 
     def prepare(self, graph: Graph) -> Inputs:
-        """Return the graph's neighbours, and the auto-encoder's mean states."""
+        """Return the graph's neighbours, and the states that stand for its nodes."""
         with torch.no_grad():
             return neighbours(graph), self.coder.encode(self.coder.prepare(graph))[0]
 
@@ -332,14 +336,17 @@ def _array(tensor: Tensor | None) -> Any:
 
 
 class WalkPool(SubgraphModel):
-    """Walk pooling (Pan et al., 2022), on states of a variational auto-encoder.
+    """Walk pooling (Pan et al., 2022), on states that were learned before.
 
     Parameters
     ----------
+    states : {"vgae", "infoclust"}
+        What gives the nodes their states, trained first, on the training edges: a
+        variational auto-encoder, or Graph InfoClust.
     dimensions : int
-        Of the auto-encoder's states, which stand for the nodes.
-    pretraining : int
-        Epochs of the auto-encoder, trained first, on the training edges.
+        Of these states.
+    pretraining : int, optional
+        Epochs of what gives them; default 500 of the auto-encoder, 2,000 of InfoClust.
     hidden : int
         Units of the graph convolutions and of each attention head.
     units : int
@@ -365,12 +372,14 @@ class WalkPool(SubgraphModel):
         "hops": Dimension((2, 1)),
         "dropout": DROPOUTS,
         "hidden": unlisted(32, 16, 64),
+        "states": unlisted(*_CODER_EPOCHS),
     }
     presets: ClassVar = {}  # the same settings everywhere
 
     hops: int = 2
+    states: str = choice("vgae", tuple(_CODER_EPOCHS))
     dimensions: int = whole(32)
-    pretraining: int = whole(500)
+    pretraining: int | None = whole(None)
     hidden: int = whole(32)
     units: int = whole(1440)
     dropout: float = number(0.5, least=0, below=1)
@@ -391,22 +400,27 @@ class WalkPool(SubgraphModel):
         with torch.random.fork_rng(devices=[]):
             return super()._network_task(module, split, settings)
 
-    def coder(self) -> GAE:
-        """Return the auto-encoder that gives nodes their representations."""
+    def coder(self) -> GNNModel:
+        """Return the model that gives nodes their states."""
+        given = {
+            "dimensions": self.dimensions,
+            "features": self.features,
+            "epochs": self.pretraining or _CODER_EPOCHS[self.states],
+            "seed": self.seed,
+        }
+        if self.states == "infoclust":
+            return InfoClust(**given)
         return GAE(
+            **given,
             hidden=_CODER_UNITS,
-            dimensions=self.dimensions,
             negatives="redrawn",
-            features=self.features,
             lr=_CODER_LR,
-            epochs=self.pretraining,
             metric="sampled-auc",
             validate_exact_every=None,
-            seed=self.seed,
         )
 
     def preparation_seconds(self, split: EdgeSplit) -> float:
-        """Forecast the training of the auto-encoder."""
+        """Forecast the training of what gives the nodes their states."""
         coder = self.coder()
         times = time_steps(coder, split, seconds=_REHEARSED)
         if times is None:
