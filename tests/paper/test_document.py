@@ -58,7 +58,7 @@ def test_no_record_breaks_what_is_said_to_hold(name):
 def test_open_questions_name_cells_that_exist():
     for name in experiment_names():
         for one in read_experiment(name).findings:
-            assert all(judge(text, Path("nowhere")).text for text in one.evidence)
+            assert all(judge(text, Path("nowhere")).about for text in one.evidence)
 
 
 def test_evidence_is_judged_by_records(monkeypatch):
@@ -87,11 +87,11 @@ def test_evidence_names_the_tables_of_a_row_that_two_have(monkeypatch):
         "gelato.paper.cells._named_cell", lambda name, _: cell(5.0, name.split(":")[1])
     )
     one, two = (
-        judge(text, Path("nowhere")).text
+        judge(text, Path("nowhere"))
         for text in ("x:AC:cora > y:MLP:cora", "x:MLP:cora > y:MLP:cora")
     )
-    assert one == "AC on cora 5.00 against MLP on cora 5.00"
-    assert two == "MLP on cora 5.00 (x) against MLP on cora 5.00 (y)"
+    assert (one.about, one.numbers) == ("AC against MLP", "cora 5.00, 5.00")
+    assert two.about == "MLP (x) against MLP (y)"
 
 
 def test_runs_of_two_lengths_share_a_place():

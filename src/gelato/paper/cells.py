@@ -268,12 +268,15 @@ class Verdict:
     ----------
     state : {"holds", "broken", "not recorded yet"}
         Whether they support it.
-    text : str
-        The statement with its numbers.
+    about : str
+        What is compared with what.
+    numbers : str
+        Its numbers, and of which graph they are.
     """
 
     state: str
-    text: str
+    about: str
+    numbers: str
 
 
 def judge(statement: str, results: Path) -> Verdict:
@@ -290,23 +293,28 @@ def judge(statement: str, results: Path) -> Verdict:
         Folder of recorded runs.
     """
     if statement.endswith(" within"):
-        found = [_named_cell(statement.removesuffix(" within"), results)]
-        true = found[0].verdict == "within"
-        told = f"{_told(found[0])} beside the paper's {found[0].published}"
+        (only,) = found = [_named_cell(statement.removesuffix(" within"), results)]
+        true = only.verdict == "within"
+        about = f"{only.method} beside the paper's"
+        numbers = f"{only.dataset} {number_text(only)}, {only.published}"
     else:
         sign = " ~ " if " ~ " in statement else " > "
         names = statement.split(sign)
         first, second = found = [_named_cell(name, results) for name in names]
         gap = (first.mean or 0) - (second.mean or 0)
         true = abs(gap) <= _chance(first, second) if sign == " ~ " else gap > 0
-        told_of = [_told(first), _told(second)]
+        titles = [cell.method for cell in found]
         if first.method == second.method:  # in two tables
-            tables = (name.partition(":")[0] for name in names)
-            told_of = [f"{a} ({b})" for a, b in zip(told_of, tables, strict=True)]
-        told = " against ".join(told_of)
+            titles = [f"{cell.method} ({name.partition(':')[0]})"
+                      for cell, name in zip(found, names, strict=True)]  # fmt: skip
+        about = " against ".join(titles)
+        where = [f"{cell.dataset} {number_text(cell)}" for cell in found]
+        if first.dataset == second.dataset:
+            where[1] = number_text(second)
+        numbers = ", ".join(where)
     if not all(cell.values for cell in found):
-        return Verdict("not recorded yet", told)
-    return Verdict("holds" if true else "broken", told)
+        return Verdict("not recorded yet", about, numbers)
+    return Verdict("holds" if true else "broken", about, numbers)
 
 
 def _named_cell(name: str, results: Path) -> Cell:
@@ -321,10 +329,6 @@ def _chance(*found: Cell) -> float:
     """Return by how much the means of cells may differ without meaning anything."""
     spread = max(cell.deviation or 0.0 for cell in found)
     return 3 * spread * math.sqrt(sum(1 / max(1, len(cell.values)) for cell in found))
-
-
-def _told(cell: Cell) -> str:
-    return f"{cell.method} on {cell.dataset} {number_text(cell)}"
 
 
 def marked(text: str, cell: Cell | Row) -> str:

@@ -73,27 +73,27 @@ def write_page(
 
 
 def finding_lines(experiment: Experiment, results: Path) -> list[str]:
-    """Return what is found, each with the records that say so."""
-    return [
-        f"- {'Open: ' if one.open else ''}{one.text}{_evidence(one.evidence, results)}"
-        for one in experiment.findings
-    ]
+    """Return what is found, and below each finding the records that say so."""
+    lines = []
+    for one in experiment.findings:
+        lines.append(f"- {'Open: ' if one.open else ''}{one.text}")
+        lines += [f"    - {told}" for told in _evidence(one.evidence, results)]
+    return lines
 
 
-def _evidence(statements: Sequence[str], results: Path | None) -> str:
-    """Return in brackets what the records say of statements."""
-    if results is None or not statements:
-        return ""
-    told: dict[str, list[str]] = {}
+def _evidence(statements: Sequence[str], results: Path | None) -> list[str]:
+    """Return what the records say of statements, one text for each comparison."""
+    if results is None:
+        return []
+    told: dict[tuple[str, str], list[str]] = {}
     for statement in statements:
         verdict = judge(statement, results)
-        told.setdefault(verdict.state, []).append(verdict.text)
+        told.setdefault((verdict.state, verdict.about), []).append(verdict.numbers)
     words = {"holds": "recorded", "broken": "NOT SUPPORTED by"}
-    parts = (
-        f"{words.get(state, state)}: {'; '.join(texts)}"
-        for state, texts in told.items()
-    )
-    return f" ({'. '.join(parts)})"
+    return [
+        f"{words.get(state, state)}: {about}: {'; '.join(numbers)}"
+        for (state, about), numbers in told.items()
+    ]
 
 
 def _table(
@@ -202,7 +202,8 @@ def discussion_lines(
     told: dict[str, list[str]] = {}
     for cell, text in differences(experiment, found):
         remark = remark_on(experiment, cell)
-        shown = "" if remark is None else _evidence(remark.evidence, results)
+        known = [] if remark is None else _evidence(remark.evidence, results)
+        shown = f" ({'. '.join(known)})" if known else ""
         where = f"{cell.method} on {cell.dataset}"
         where += f", {cell.label}" if cell.label else ""
         numbers = f"{number_text(cell)} against {paper_text(cell)}"
@@ -361,6 +362,8 @@ def _provenance(records: Sequence[dict[str, Any]]) -> list[str]:
 FIGURE = ("biased-testing", "protocols")
 """Experiment and name of the one figure of the page."""
 _TABLES = ("ap", "auc", "ap-unbiased", "ablation")
+BEYOND = "not in the paper"
+"""What specs give as their place in the paper where they have none."""
 _HEAD = """\
 # The paper, reproduced
 
@@ -419,10 +422,10 @@ def write_front(
     if figure:
         title = "Biased testing beside unbiased testing, of the same trained models"
         lines += [f"![{title}]({figure}.svg)", "", f"*{title}*", ""]
-    lines += _differs(known, found, results, folder)
     if "claims" in known:
         lines += ["## The paper's claims", ""]
         lines += plain_table(section_tables(known["claims"], results)[0])
+    lines += _differs(known, found, results, folder)
     lines += _references()
     lines += _pages(experiments, found, folder)
     return "\n".join([*lines, _LEGEND]).rstrip() + "\n"
@@ -471,22 +474,30 @@ def _differs(
     results: Path,
     folder: str,
 ) -> list[str]:
-    """Return findings, then every difference in a line per method and table."""
-    said = [line for one in known.values() for line in finding_lines(one, results)]
+    """Return findings, those about the paper first; then differences by table."""
+    ranked = sorted(known.values(), key=lambda one: one.paper == BEYOND)
+    said = [line for one in ranked for line in finding_lines(one, results)]
     rows = []
     for name in _TABLES:
-        told: dict[str, list[Cell]] = {}
+        told: dict[tuple[str, str], list[str]] = {}
         for cell, _ in differences(known[name], found[name]) if name in found else ():
-            told.setdefault(cell.method, []).append(cell)
-        for method, part in told.items():
-            where = ", ".join(f"{cell.dataset} {cell.verdict}" for cell in part)
-            rows.append((f"[{known[name].title}]({folder}/{name}.md)", method, where))
+            told.setdefault((cell.verdict, cell.method), []).append(cell.dataset)
+        if told:
+            named = (
+                ", ".join(
+                    f"{method} ({', '.join(graphs)})"
+                    for (which, method), graphs in told.items()
+                    if which == verdict
+                )
+                for verdict in ("above", "below")
+            )
+            rows.append((f"[{known[name].title}]({folder}/{name}.md)", *named))
     if not said and not rows:
         return []
     lines = ["## What differs, and why", "", *said, *([""] if said else [])]
     if rows:
         lines += ["Outside the tolerance; the reasons are on the pages:", ""]
-        lines += plain_table(Table(("table", "row", "ours is"), tuple(rows), 3))
+        lines += plain_table(Table(("table", "above", "below"), tuple(rows), 3))
     return lines
 
 

@@ -31,9 +31,10 @@ Draw = Callable[[Experiment, Path], Figure | None]
 Records = list[dict[str, Any]]
 # By group of methods, as the paper's tables have them; Gelato stands alone.
 _DASHES = {"GNN": "--", "topology": ":", "attributes and topology": "-."}
-_PANEL = 3.3  # inches
+_PANEL, _LEGEND_HEIGHT = 3.3, 1.0  # inches
+_ABREAST = 3
 _LEGEND_COLUMNS = 7
-_FOOT = 150  # characters of a line under a figure
+_FOOT = 130  # characters of a line under a figure
 _NAMES = {"auc": "AUC", "ap": "AP"}
 _POINTS = 300  # of a curve: more cannot be seen
 
@@ -107,8 +108,7 @@ def draw_curves(experiment: Experiment, results: Path, kind: str) -> Figure | No
     if not any(found.values()):
         return None
     datasets = [name for name in experiment.datasets if found[name]]
-    figure = Figure(figsize=(_PANEL * max(2, len(datasets)), 5.0), layout="constrained")
-    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    figure, panels = _panels(len(datasets), 4.0)
     looks = method_looks(experiment)
     for axes, dataset in zip(panels, datasets, strict=True):
         for row, records in found[dataset]:
@@ -123,10 +123,23 @@ def draw_curves(experiment: Experiment, results: Path, kind: str) -> Figure | No
         _name_ticks(axes, names, kind)
         axes.set_ylim(bottom=0)
     words = {"precision_at": "prec@k (%)", "hits_at": "hits@k (%)"}
-    panels[0].set_ylabel(words[kind])
+    for axes in panels[::_ABREAST]:
+        axes.set_ylabel(words[kind])
     _legend(figure, panels)
     figure.supxlabel(missing_text(experiment, found), fontsize=8, color=GREY, x=0.5)
     return figure
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel per graph, few abreast: pages are narrow."""
+    columns = min(count, _ABREAST)
+    rows = -(-count // columns)
+    size = (_PANEL * max(2, columns), _LEGEND_HEIGHT + height * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    return figure, list(panels[:count])
 
 
 def recorded(
@@ -224,9 +237,7 @@ def draw_protocols(experiment: Experiment, results: Path) -> Figure | None:
     if not datasets:
         return None
     tallest = max(len(found[name]) for name in datasets)
-    size = (_PANEL * max(2, len(datasets)), 1.9 + 0.24 * tallest)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    figure, panels = _panels(len(datasets), 0.9 + 0.19 * tallest)
     for axes, dataset in zip(panels, datasets, strict=True):
         _protocol_panel(axes, dataset, found[dataset])
     _legend(figure, panels)
