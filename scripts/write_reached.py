@@ -166,11 +166,10 @@ def _interval(cell: Cell) -> str:
 
 
 def _short(cell: Cell | None) -> str:
-    """Return the mean; ``~`` marks an estimate, ``<`` a shorter training."""
+    """Return the mean, with the marks of the cell."""
     if cell is None or not cell.values:
         return "-"
-    mark = "~" if cell.estimate is not None else ""
-    return f"{mark}{cell.mean:.2f}{' <' if cell.label else ''}"
+    return marked(f"{cell.mean:.2f}", cell)
 
 
 def _rows(name: str, method: str) -> Iterator[str]:
