@@ -124,3 +124,20 @@ def test_orders_that_are_not_recorded_have_their_command(tmp_path):
     (table,) = section_tables(read_experiment("orders").on(["photo"]), tmp_path)
     assert table.rows == ()
     assert list(table.missing.values()) == ["gelato reproduce orders --datasets photo"]
+
+
+def test_a_grid_has_a_table_for_each_graph(tmp_path):
+    tables = section_tables(read_experiment("sensitivity"), tmp_path / "nothing")
+    assert [table.title for table in tables[:2]] == ["cora", "photo"]
+    cora, photo = tables[:2]
+    assert cora.header[:4] == ("eta", "alpha", "beta", "the paper's")
+    assert len(cora.rows) == 20
+    (chosen,) = (row for row in cora.rows if row[3])
+    assert chosen == ("0.5", "0.5", "0.25", "selected", "-", "-")
+    # Runs of two lengths stand side by side.
+    assert photo.header[-1] == "AP, 25 epochs †"
+    assert all(len(row) == len(photo.header) for row in photo.rows)
+    assert len(photo.missing) == 5 + 8
+    assert set(photo.missing.values()) == {
+        "gelato reproduce sensitivity --datasets photo"
+    }

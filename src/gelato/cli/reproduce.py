@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _QUICK = "quick"
+# Kinds of experiments whose cells the list names, each cell in one place only.
+_LISTED = ("runs", "settings", "grid", "splits", "orders")
 _STYLES = {"below": "bold red", "above": "bold green", "missing": "dim"}
 Drawn = dict[str, dict[str, list[Path]]]
 """By experiment and figure the files written; none where nothing is recorded."""
@@ -208,7 +210,7 @@ def list_experiments(
         done = f"{have} of {every}" if every else "computed"
         rows.append((one.name, one.paper, one.title, done))
         parts = []
-        for row in one.rows if one.kind in ("runs", "splits", "orders") else ():
+        for row in one.rows if one.kind in _LISTED else ():
             part = replace(one, rows=(row,))
             (cell, *_) = cells(part, place.results, seeds=seeds)
             seconds = forecasts.missing_seconds(row, cell.missing)

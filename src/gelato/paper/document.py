@@ -179,7 +179,8 @@ def _figures(
 ) -> list[str]:
     lines = []
     rows: dict[str, list[tuple[Row, Any]]] = {}
-    for row in experiment.rows if drawn else ():
+    # Panels of a grid say themselves how long their runs were.
+    for row in experiment.rows if drawn and experiment.kind != "grid" else ():
         rows.setdefault(row.dataset, []).append((row, row_records(row, results)))
     noted = figure_note(rows)
     noted = f"; {noted}" if noted else ""

@@ -26,6 +26,7 @@ _RECORDED = (
     "runs",
     "protocols",
     "settings",
+    "grid",
     "splits",
     "orders",
 )  # kinds whose rows are recorded runs

@@ -11,7 +11,13 @@ from typing import Any
 
 from gelato.comparison.orders import MEASURES, protocol_orders
 from gelato.datasets.catalog import find
-from gelato.paper.cells import ESTIMATED, marked, row_records, trained_alike
+from gelato.paper.cells import (
+    ESTIMATED,
+    REDUCED,
+    marked,
+    row_records,
+    trained_alike,
+)
 from gelato.paper.claims import (
     NAMED,
     claims,
@@ -20,7 +26,7 @@ from gelato.paper.claims import (
     statistics_of,
 )
 from gelato.paper.experiment import Experiment, Row, read_experiment, read_facts
-from gelato.paper.runner import FIRST
+from gelato.paper.runner import FIRST, paper_preset
 from gelato.paper.timing import find_times, missing_times, training_seconds
 from gelato.paper.visual import find_visual, missing_panels
 from gelato.ranking.example import worked_example
@@ -293,6 +299,43 @@ def settings_rows(
     return rows, missing
 
 
+def _grid(experiment: Experiment, results: Path) -> list[Table]:
+    """Return a table per graph: combinations down, runs of one length side by side."""
+    return [
+        _combinations(experiment.on([dataset]), results)
+        for dataset in experiment.datasets
+    ]
+
+
+def _combinations(experiment: Experiment, results: Path) -> Table:
+    (dataset,) = experiment.datasets
+    labels = list(dict.fromkeys(row.label for row in experiment.rows))
+    places: dict[tuple[float, ...], dict[str, Row]] = {}
+    missing = {}
+    for row in experiment.rows:
+        values = tuple(float(row.parameters[name]) for name in _NAMES)
+        places.setdefault(values, {})[row.label] = row
+        if not row_records(row, results):
+            what = ", ".join(part for part in (row.name, row.label) if part)
+            command = f"gelato reproduce {experiment.name} --datasets {dataset}"
+            missing[f"{what} on {dataset}"] = command
+    header = [*_NAMES, "the paper's"]
+    for label in labels:
+        length = f", {label} {REDUCED}" if label else ""
+        header += [f"validation prec@100%{length}", f"AP{length}"]
+    chosen = paper_preset(dataset)
+    rows = []
+    for values, by_label in sorted(places.items()):
+        own = all(chosen[n] == v for n, v in zip(_NAMES, values, strict=True))
+        cells = [*(f"{value:g}" for value in values), "selected" if own else ""]
+        for label in labels:
+            records = row_records(by_label[label], results) if label in by_label else []
+            best = [record["training"]["best_value"] for record in records]
+            cells += [_percent(best), _percent([r["metrics"]["ap"] for r in records])]
+        rows.append(tuple(cells))
+    return Table(tuple(header), tuple(rows), 4, title=dataset, missing=missing)
+
+
 def _texts(row: Row, records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return (
         f"{row.name}, {row.label}" if row.label else row.name,
@@ -543,6 +586,7 @@ KINDS: dict[str, Callable[[Experiment, Path], list[Table]]] = {
     "selection": _selection,
     "protocols": _protocols,
     "settings": _settings,
+    "grid": _grid,
     "splits": _splits,
     "orders": _orders,
     "time": _time,
