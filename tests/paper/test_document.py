@@ -94,6 +94,26 @@ def test_evidence_names_the_tables_of_a_row_that_two_have(monkeypatch):
     assert two.about == "MLP (x) against MLP (y)"
 
 
+def test_what_is_said_of_a_training_is_judged_by_its_first_run(monkeypatch):
+    history = [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25, "ap": 0.01949}]
+    record = {"training": {"best_epoch": 1, "history": history}}
+    found = [record]
+    monkeypatch.setattr("gelato.paper.cells.row_records", lambda *_: found)
+
+    def state(text):
+        return judge(f"ap:Neo-GNN:pubmed {text}", Path("nowhere")).state
+
+    assert state("best 1 of 2") == "holds"
+    assert state("best 2 of 2") == "broken"
+    assert state("best 1 of 3") == "broken"
+    assert state("ap 1.9 at 2") == "holds"  # to the digits that are given
+    assert state("ap 1.95 at 2") == "holds"
+    assert state("ap 2.0 at 2") == "broken"
+    assert state("loss 0.25 at 2") == "holds"
+    found.clear()
+    assert state("best 1 of 2") == "not recorded yet"
+
+
 def test_runs_of_two_lengths_share_a_place():
     short = replace(cell(3.0), label="few epochs")
     (line,) = (row for row in _matrix([cell(5.0), short]) if "MLP" in row)

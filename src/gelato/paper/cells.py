@@ -7,6 +7,7 @@ in whatever is printed, written or drawn.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -289,9 +290,15 @@ def judge(statement: str, results: Path) -> Verdict:
         ``"table:row:graph > table:row:graph"``; or the same with ``~``, the two
         differ by no more than chance explains: 3 sd sqrt(1/r + 1/s) for the means of
         r and s runs. A fourth part names the metric, by default AP.
+        Of the first run's training: ``"table:row:graph best 5 of 200"``, the epoch
+        kept and the last one; ``"table:row:graph ap 0.71 at 100"``, a value after an
+        epoch, in percent (a loss as it is), to the digits that are given.
     results : Path
         Folder of recorded runs.
     """
+    if parts := _OF_TRAINING.fullmatch(statement):
+        name, what, number, epoch = parts.groups()
+        return _judge_training(name, what, number, int(epoch), results)
     if statement.endswith(" within"):
         (only,) = found = [_named_cell(statement.removesuffix(" within"), results)]
         true = only.verdict == "within"
@@ -305,8 +312,8 @@ def judge(statement: str, results: Path) -> Verdict:
         true = abs(gap) <= _chance(first, second) if sign == " ~ " else gap > 0
         titles = [cell.method for cell in found]
         if first.method == second.method:  # in two tables
-            titles = [f"{cell.method} ({name.partition(':')[0]})"
-                      for cell, name in zip(found, names, strict=True)]  # fmt: skip
+            tables = (name.partition(":")[0] for name in names)
+            titles = [f"{a} ({b})" for a, b in zip(titles, tables, strict=True)]
         about = " against ".join(titles)
         where = [f"{cell.dataset} {number_text(cell)}" for cell in found]
         if first.dataset == second.dataset:
@@ -317,11 +324,45 @@ def judge(statement: str, results: Path) -> Verdict:
     return Verdict("holds" if true else "broken", about, numbers)
 
 
+_OF_TRAINING = re.compile(r"(\S+:.+:\S+) (\S+) ([\d.]+) (?:of|at) (\d+)")
+
+
+def _judge_training(
+    name: str, what: str, number: str, epoch: int, results: Path
+) -> Verdict:
+    """Compare what is said of a training with the record of its first run."""
+    (row,) = _named_rows(name)
+    records = row_records(row, results)
+    about = f"{row.name} in training"
+    if what == "best":
+        numbers = f"{row.dataset} keeps epoch {number} of {epoch}"
+    else:
+        numbers = f"{row.dataset} {what} {number} after epoch {epoch}"
+    if not records:
+        return Verdict("not recorded yet", about, numbers)
+    training = records[0]["training"]
+    if what == "best":
+        kept = training["best_epoch"], training["history"][-1]["epoch"]
+        true = kept == (int(number), epoch)
+    else:
+        (entry,) = (e for e in training["history"] if e["epoch"] == epoch)
+        value = entry[what] * (1 if what == "loss" else 100)
+        digits = len(number.partition(".")[2])
+        true = f"{value:.{digits}f}" == number
+    return Verdict("holds" if true else "broken", about, numbers)
+
+
+def _named_rows(name: str) -> tuple[Row, ...]:
+    """Return the rows that a statement's ``table:row:graph`` names."""
+    table, method, dataset, *_ = name.split(":")
+    rows = read_experiment(table).on([dataset]).of([method]).rows
+    return tuple(row for row in rows if row.name == method)
+
+
 def _named_cell(name: str, results: Path) -> Cell:
-    table, method, dataset, *metric = name.split(":")
-    found = read_experiment(table).on([dataset]).of([method])
-    rows = tuple(row for row in found.rows if row.name == method)
-    (cell,) = cells(replace(found, rows=rows), results, metric[0] if metric else "ap")
+    table, _, _, *metric = name.split(":")
+    named = replace(read_experiment(table), rows=_named_rows(name))
+    (cell,) = cells(named, results, metric[0] if metric else "ap")
     return cell
 
 
