@@ -228,8 +228,8 @@ class TestLooking:
         assert "[A toy](page/toy.md)" in front
         assert "# A toy" in text
         assert "| AP, % | tiny | other |" in text
-        assert "(2 runs)<br>paper 5.00 ± 100.00 |" in text
-        assert "**below**<br>paper 99.99 ± 0.00" in text
+        assert "(2)<br>paper\u00a05.00\u00a0±\u00a0100.00 |" in text
+        assert "▼\u00a0(2)<br>paper\u00a099.99\u00a0±\u00a00.00" in text
         assert "| gelato | tiny | 1-2 |" in runs
         assert "Differences:" in text
         assert "Not discussed yet." in text
@@ -241,7 +241,7 @@ class TestLooking:
         assert (
             "`gelato reproduce toy --datasets tiny`: gelato on tiny, seeds 1-2" in text
         )
-        assert "| gelato | -<br>paper 5.00 ± 100.00 |" in text
+        assert "| gelato | -<br>paper\u00a05.00\u00a0±\u00a0100.00 |" in text
         assert "Differences" not in text
 
 

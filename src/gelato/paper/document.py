@@ -30,6 +30,7 @@ from gelato.paper.sections import Table, section_tables
 
 NOT_DISCUSSED = "not discussed yet"
 _METRICS = {"ap": "AP", "auc": "AUC"}
+_SIGNS = {"above": "▲", "below": "▼"}
 _MOST = 9  # things that a line of what is missing names one by one
 
 
@@ -52,8 +53,6 @@ def write_page(
     if experiment.paper:
         lines += [f"In the paper: {experiment.paper}.", ""]
     lines += [f"`gelato reproduce {experiment.name}`", ""]
-    if experiment.notes:
-        lines += [*(f"- {note}" for note in experiment.notes), ""]
     if experiment.kind == "runs":
         found = cells(experiment, results)
         for metric in dict.fromkeys(cell.metric for cell in found):
@@ -69,7 +68,9 @@ def write_page(
     said = finding_lines(experiment, results)
     lines += ["Findings:", "", *said, ""] if said else []
     lines += _figures(experiment, drawn or {}, results)
-    return "\n".join([*lines, *discussed, *_missing(missing)]).rstrip() + "\n"
+    notes = [f"- {note}" for note in experiment.notes]
+    noted = ["How it was done:", "", *notes, ""] if notes else []
+    return "\n".join([*lines, *discussed, *noted, *_missing(missing)]).rstrip() + "\n"
 
 
 def finding_lines(experiment: Experiment, results: Path) -> list[str]:
@@ -114,28 +115,34 @@ def _matrix(found: Sequence[Cell]) -> list[str]:
     """Return a table in the paper's shape: methods down, datasets across."""
     datasets = list(dict.fromkeys(cell.dataset for cell in found))
     # Runs of two lengths may share a place: each has its line there.
-    at: dict[tuple[str, str], list[str]] = {}
+    at: dict[tuple[str, str], list[Cell]] = {}
     for cell in found:
-        at.setdefault((cell.method, cell.dataset), []).append(_matrix_cell(cell))
+        at.setdefault((cell.method, cell.dataset), []).append(cell)
     rows = [
-        [method, *("<br>".join(at.get((method, name), [])) for name in datasets)]
+        [method, *(_matrix_place(at.get((method, name), [])) for name in datasets)]
         for method in dict.fromkeys(cell.method for cell in found)
     ]
     title = _METRICS.get(found[0].metric, found[0].metric)
     return _table((f"{title}, %", *datasets), rows, 1)
 
 
-def _matrix_cell(cell: Cell) -> str:
+def _matrix_place(cells: Sequence[Cell]) -> str:
+    return "<br>".join(_matrix_cell(cell, alone=len(cells) == 1) for cell in cells)
+
+
+def _matrix_cell(cell: Cell, *, alone: bool) -> str:
+    """Return two lines: ours, and the paper's. Neither is to break."""
     ours = number_text(cell)
+    if cell.verdict in _SIGNS:
+        ours += f" {_SIGNS[cell.verdict]}"
     runs = len([seed for seed in cell.seeds if seed is not None])
-    if runs:
-        ours += f" ({runs} {'run' if runs == 1 else 'runs'})"
-    if cell.verdict in ("above", "below"):
-        ours += f" **{cell.verdict}**"
-    if cell.label and cell.values:
+    if runs > 1:
+        ours += f" ({runs})"
+    if cell.label and not alone:
         ours += f" {cell.label}"
     paper = paper_text(cell)
-    return ours if paper == "-" else f"{ours}<br>paper {_escaped(paper)}"
+    lines = [ours] if paper == "-" else [ours, f"paper {_escaped(paper)}"]
+    return "<br>".join(line.replace(" ", "\u00a0") for line in lines)
 
 
 def _marks(found: Sequence[Cell]) -> list[str]:
@@ -376,19 +383,19 @@ over all candidate pairs, unless a heading says otherwise.
 _LEGEND = """\
 ## How to read the tables
 
-A cell holds the mean over our runs, with the standard deviation where there are
-several, and below it the paper's number with its mark. **above** or **below** stands
-where they differ by more than chance explains: 3 sd sqrt(1/10 + 1/s) for the mean of
-s runs against the paper's mean of ten, half of the last printed digit where the
-paper's sd is 0. Networks, whose descriptions leave settings open, have wider
-tolerances: 3 sd or a quarter of the AP (a third for single runs), and 2 to 3 points
-of AUC.
+A cell holds the mean over our runs, with the standard deviation and, in brackets, their
+number where there are several, and below it the paper's number with its mark. **▲** or
+**▼** stands where ours is above or below by more than chance explains: 3 sd
+sqrt(1/10 + 1/s) for the mean of s runs against the paper's mean of ten, half of the
+last printed digit where the paper's sd is 0. Networks, whose descriptions leave
+settings open, have wider tolerances: 3 sd or a quarter of the AP (a third for single
+runs), and 2 to 3 points of AUC.
 
 A cell without a mark is exact: every candidate pair was ranked. **≈** stands before
 an estimate: near pairs and positives were ranked exactly and a random sample of the
 other pairs was weighted, so that the exact value lies in the interval beside it with
-95 % confidence. **†** stands behind a run with less than the paper's setting, which
-it names. **-** is missing; below each table stands why.
+95 % confidence. **†** stands behind a run with less than the paper's setting. **-** is
+missing. Below each table stands what was reduced, and why a cell is missing.
 
 `gelato reproduce --list` shows the state and the forecast of every cell, `gelato
 reproduce --quick` runs all of it at toy size in a few minutes.
