@@ -6,7 +6,7 @@ Claims in its text (gains, speed-ups, numbers of parameters) and orders of metho
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -17,7 +17,7 @@ import numpy as np
 
 from gelato.graph import Graph
 from gelato.models.registry import make, preset
-from gelato.paper.cells import cells
+from gelato.paper.cells import cells, row_records
 from gelato.paper.experiment import read_experiment, read_facts
 from gelato.paper.timing import find_times, training_seconds
 from gelato.splits import split_edges
@@ -261,20 +261,28 @@ def orderings(results: Path) -> list[Ordering]:
     for entry in read_facts("orderings")["rows"]:
         for dataset in entry["datasets"]:
             paper = _verdict(_values(entry, dataset, None, tables))
-            ours = _verdict(_values(entry, dataset, results, tables))
+            values = _values(entry, dataset, results, tables)
             command = ""
-            if "missing" in ours and _runs(entry, dataset, ours):
+            if _runs(entry["table"], dataset, _lacking(values), results):
                 command = f"gelato reproduce {entry['table']} --datasets {dataset}"
+            ours = _verdict(values)
             found.append(Ordering(entry["text"], dataset, paper, ours, command))
     return found
 
 
-def _runs(entry: dict[str, Any], dataset: str, ours: str) -> bool:
-    """Tell whether something that is missing would be run by the table's command."""
+def _runs(table: str, dataset: str, lacking: Collection[str], results: Path) -> bool:
+    """Tell whether a table's command would run something that is lacking.
+
+    It would not where a reduced run is recorded, and no other planned.
+    """
     return any(
-        row.seeds and row.dataset == dataset and row.name in ours
-        for row in read_experiment(entry["table"]).rows
+        row.seeds and row.name in lacking and not row_records(row, results)
+        for row in read_experiment(table).on([dataset]).rows
     )
+
+
+def _lacking(groups: list[dict[str, float | None]]) -> list[str]:
+    return [name for part in groups for name, value in part.items() if value is None]
 
 
 def _values(
@@ -305,13 +313,13 @@ def _verdict(groups: list[dict[str, float | None]]) -> str:
         for two, b in below.items()
         if a is not None and b is not None and a <= b
     ]
-    missing = [name for part in groups for name, value in part.items() if value is None]
+    lacking = ", ".join(_lacking(groups))
     known = [[v for v in part.values() if v is not None] for part in groups]
     parts = [f"broken: {'; '.join(broken)}"] if broken else []
     if not broken and all(known):
         parts.append("holds")
-    if missing:
-        parts.append(f"missing: {', '.join(missing)}")
+    if lacking:
+        parts.append(f"without {lacking}" if parts else f"no full run of {lacking}")
     return "; ".join(parts)
 
 
