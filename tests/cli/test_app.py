@@ -40,6 +40,14 @@ class TestStart:
         assert result.code == 0
         assert f"gelato {verb}" in result.out
 
+    def test_paragraphs_of_help_fill_their_lines(self, gelato, monkeypatch):
+        """Lines of the source are no lines of a terminal that is narrower."""
+        monkeypatch.setenv("COLUMNS", "80")
+        told = [line.strip() for line in gelato("fit", "--help").out.splitlines()]
+        start = next(i for i, line in enumerate(told) if line.startswith("Without"))
+        paragraph = told[start : told.index("", start)]
+        assert all(len(line) > 60 for line in paragraph[:-1])
+
     def test_version(self, gelato):
         assert gelato("--version").out == f"gelato {library.__version__}\n"
         assert gelato("version").out.startswith(f"gelato {library.__version__}\n")

@@ -64,10 +64,16 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
                     stack.enter_context(options.around())
             function(**given)
 
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__name__, command.__doc__ = function.__name__, _paragraphs(function)
     command.__annotations__ = {item.name: item.annotation for item in unfolded}
     command.__signature__ = inspect.Signature(unfolded)  # type: ignore[attr-defined]
     return command
+
+
+def _paragraphs(function: Callable[..., None]) -> str:
+    """Return a docstring with each paragraph in one line: terminals differ in width."""
+    parts = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(part.split()) for part in parts)
 
 
 def _parameter(name: str, kind: Any, one: Any, panel: str | None) -> inspect.Parameter:
