@@ -79,7 +79,7 @@ def build(verbs: Iterable[str] = VERBS) -> typer.Typer:
 def _start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.")
+        bool, typer.Option("--version", metavar="", help="Print the version and exit.")
     ] = False,
 ) -> None:
     if version:

@@ -24,7 +24,8 @@ def option(
 ) -> Any:
     """Return an option as its help shows it: names, then what it takes, if anything."""
     words = names.split()
-    metavar = None if words[-1].startswith("-") else words.pop()
+    # A flag takes nothing; None would make typer name its type.
+    metavar = "" if words[-1].startswith("-") else words.pop()
     told = typer.Option(*words, metavar=metavar, help=help, rich_help_panel=panel)
     return field(default=default, metadata={"typer": told})
 
