@@ -3,7 +3,9 @@
 Run it with ``python tests/golden/make_golden.py``.
 ``golden.json`` pins the behaviour of today, to the last bit on the machine that it was
 recorded on. Record it again only where a change of results is meant, and say so in the
-change log. Only public names of gelato are used, so that modules may move.
+change log. For another kind of processor, record a file of its own beside it, by the
+commit that recorded ``golden.json``: ``make_golden.py golden-NAME.json``. Only public
+names of gelato are used, so that modules may move.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import gelato
 from support import exact_bits as bits
 
 PLACE = Path(__file__).with_name("golden.json")
+PLACES = (PLACE, *sorted(PLACE.parent.glob("golden-*.json")))
 NODES, SMALLER = 72, 42
 
 STEP = {"epochs": 1, "batches": 1}

@@ -187,9 +187,3 @@ class TestTraining:
         again = gelato.load(tmp_path / "run")
         rows = np.arange(60)
         np.testing.assert_array_equal(again.score_rows(rows), model.score_rows(rows))
-
-    def test_their_epochs_are_their_authors_unless_given(self):
-        make = gelato.make
-        assert make("walkpool").coder().epochs == 500
-        assert make("walkpool", states="infoclust").coder().epochs == 2000
-        assert make("walkpool", states="infoclust", pretraining=7).coder().epochs == 7

@@ -128,8 +128,7 @@ def _by_chunks(
 
 # Hidden units of the auto-encoder, and its learning rate.
 _CODER_UNITS, _CODER_LR = 64, 0.005
-# Epochs of what gives nodes their states.
-_CODER_EPOCHS = {"vgae": 500, "infoclust": 2000}
+_STATES = ("vgae", "infoclust")
 _NUMBERS = HEADS * PER_HEAD
 # Seconds in which a forecast times what gives the nodes their states.
 _REHEARSED = 2.0
@@ -345,8 +344,8 @@ class WalkPool(SubgraphModel):
         variational auto-encoder, or Graph InfoClust.
     dimensions : int
         Of these states.
-    pretraining : int, optional
-        Epochs of what gives them; default 500 of the auto-encoder, 2,000 of InfoClust.
+    pretraining : int
+        Epochs of what gives them.
     hidden : int
         Units of the graph convolutions and of each attention head.
     units : int
@@ -372,14 +371,14 @@ class WalkPool(SubgraphModel):
         "hops": Dimension((2, 1)),
         "dropout": DROPOUTS,
         "hidden": unlisted(32, 16, 64),
-        "states": unlisted(*_CODER_EPOCHS),
+        "states": unlisted(*_STATES),
     }
     presets: ClassVar = {}  # the same settings everywhere
 
     hops: int = 2
-    states: str = choice("vgae", tuple(_CODER_EPOCHS))
+    states: str = choice("vgae", _STATES)
     dimensions: int = whole(32)
-    pretraining: int | None = whole(None)
+    pretraining: int = whole(500)
     hidden: int = whole(32)
     units: int = whole(1440)
     dropout: float = number(0.5, least=0, below=1)
@@ -405,7 +404,7 @@ class WalkPool(SubgraphModel):
         given = {
             "dimensions": self.dimensions,
             "features": self.features,
-            "epochs": self.pretraining or _CODER_EPOCHS[self.states],
+            "epochs": self.pretraining,
             "seed": self.seed,
         }
         if self.states == "infoclust":
