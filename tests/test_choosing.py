@@ -118,7 +118,7 @@ class TestUntrained:
 
     def test_few_validation_edges_never_decide_alone_about_the_stack(self, monkeypatch):
         monkeypatch.setattr(choosing, "_gain", lambda *_: (1.0, 0.1))  # clear at once
-        tried = Trials(split_of(no_attributes), seconds=40.0).run()
+        tried = Trials(split_of(no_attributes), seconds=400.0).run()
         (stack,) = (one for one in tried if one.name == "stack")
         assert not stack.model.saw_validation_
         assert len(stack.folds) == 1
